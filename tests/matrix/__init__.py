@@ -1,1 +1,1 @@
-"""Strikes a gateway over a ledger on Kafka at every step of a transaction, an opening and a collection."""
+"""Injects faults into a gateway over a ledger on Kafka at every step of a transaction, an opening and a collection."""

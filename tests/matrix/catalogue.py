@@ -113,7 +113,13 @@ DELIVERIES = tuple(
 )
 CONTROLS = (
     Row("control-answer", "O10", "each try writes anew, an answer is lost", answer_lost("produce"), control=True),
-    Row("control-kill", "O10", "each try writes anew, killed before the answer", killed("committed"), control=True),
+    Row(
+        "control-kill",
+        "O10",
+        "each try writes anew, killed before the answer",
+        killed("committed"),
+        control=True,
+    ),
 )
 ROWS: tuple[Row, ...] = (
     *ANSWERS,

@@ -1,4 +1,4 @@
-"""Pieces of work that write into several topics of users at once, and what lets a ledger grow."""
+"""Pieces of work that write into several users' topics at once, and a load that makes a ledger grow."""
 
 import threading
 from contextlib import suppress
@@ -7,17 +7,18 @@ import pyarrow as pa
 
 from oncegate_spark import Gateway
 from oncegate_spark.errors import OncegateError
-from tests.matrix.life import ASK_MS, IDS, Life, Told
+from tests.matrix.life import ASK_MS, IDS, Life, Outcome
 from tests.matrix.world import World
 from tests.support.staged_batches import Batch
 
 LATER_RUN = "a-later-run"
-# Ids that a ledger grows by at a time: some 16 KiB of entries.
+# The number of ids by which a ledger grows at a time: some 16 KiB of entries.
 GROWS = 1_000
 
 
 class Delivery(Life):
-    """Rows by ids to each topic in one request, then a batch for each topic: staged, and committed. Three appends."""
+    """Writes rows by id to each topic in one request, then a batch for each topic: staged, and committed. Three
+    appends."""
 
     def __init__(self, world: World, number: int, deduplicated: bool = True) -> None:
         super().__init__(world, number, deduplicated)
@@ -28,14 +29,14 @@ class Delivery(Life):
         self._try_until_done(self._produce)
         self._try_until_done(self._publish)
 
-    def ask_again(self) -> Told:
-        """All of it once more, as other work under the same names would; and what is read of every topic."""
+    def ask_again(self) -> Outcome:
+        """Repeats all of it, as other work under the same names would, and reads every topic."""
         with self._client(ASK_MS) as client, client.attempt() as attempt:
             new = int(attempt.produce("ids-of-several", self._rows(self.ids), id_col="key").rows)
             new += self._commit(client, LATER_RUN) != "DUPLICATE"
         read = [self._read(topic) for topic in self.world.topics]
         there = [each[one] for each in read for one in (*self.ids, *self.batch_ids)]
-        return Told(sum(max(times - 1, 0) for times in there), new + there.count(0))
+        return Outcome(sum(max(times - 1, 0) for times in there), new + there.count(0))
 
     def _produce(self) -> None:
         with self._client() as client, client.attempt() as attempt:
@@ -54,16 +55,16 @@ class Delivery(Life):
         return Batch(client, "batches-of-several", run, app=self.world.prefix, version=self.number + 1)
 
     def _rows(self, ids: list[str]) -> pa.Table:
-        """Each id's row for each topic; its key tells them apart."""
+        """Returns a row for each id and topic, with a distinct key each."""
         topics = [topic for topic in self.world.topics for _ in range(IDS)]
         keys = [f"{topic}/{one}" for topic in self.world.topics for one in ids]
         return pa.table({"key": keys, "value": ids * len(self.world.topics), "topic": topics})
 
 
 class Growth(threading.Thread):
-    """Claims ids and lets them go, until it is enough: entries that a collection leaves nothing of.
+    """Claims ids and releases them until `is_enough`: a collection leaves nothing of these entries.
 
-    Many at once: what was collected before has to be outgrown twice over, and each run leaves more of it.
+    Claims many ids at a time: the ledger must grow to twice its last collected size, and each run makes that larger.
     """
 
     def __init__(self, world: World) -> None:

@@ -1,7 +1,8 @@
 """Kills or stops this process at a named step of the ledger on Kafka, from outside the shipped source.
 
-`install` wraps the steps. A step that is reached looks for the file `armed` in the folder that the environment names:
-the point, the signal, and how often the step is passed first. Whoever meets it renames the file to `struck`.
+`install` wraps the steps. A wrapped step looks for the file `armed` in the folder that the environment names. The file
+holds the point, the signal, and how often the step is passed first. The process that meets the point renames the file
+to `struck`.
 """
 
 import os
@@ -20,7 +21,7 @@ from oncegate.ledgers.kafka.transactions.guard import Guard
 FOLDER = "MATRIX_FAILPOINT"
 ARMED, STRUCK = "armed", "struck"
 
-# Point: what stands around the step, its name, whether it is met when the step is over.
+# Point: the owner of the step, the step's name, and whether the point is met after the step.
 STEPS: dict[str, tuple[Any, str, bool]] = {
     "begun": (Guard, "_send", False),
     "outputs sent": (Guard, "_send", True),
@@ -40,15 +41,15 @@ STEPS: dict[str, tuple[Any, str, bool]] = {
     "before the deletion": (ledger, "shorten", False),
     "deleted": (ledger, "shorten", True),
 }
-# A step that gives things one after the other: it is met behind the first.
+# A step that yields items one after another; the point is met after the first.
 REPLAYING = "replaying"
 POINTS = (*STEPS, REPLAYING)
-# Of a producer's steps: only those of a ledger's own transactions are meant.
+# Excludes the producer that writes the list of namespaces: only a ledger's own transactions are meant.
 _LIST = ".namespaces"
 
 
 def install() -> None:
-    """Wraps every step; where the environment names no folder nothing is wrapped."""
+    """Wraps every step; wraps nothing if the environment names no folder."""
     if not (folder := os.environ.get(FOLDER)):
         return
     by_step: dict[tuple[Any, str], list[tuple[str, bool]]] = {}
@@ -63,29 +64,29 @@ def _wrapped(
     folder: Path, step: Callable[..., Awaitable[Any]], points: list[tuple[str, bool]]
 ) -> Callable[..., Awaitable[Any]]:
     @wraps(step)
-    async def watched(*given: Any, **named: Any) -> Any:
-        if _is_list(given):
-            return await step(*given, **named)
+    async def watched(*arguments: Any, **named: Any) -> Any:
+        if _is_list(arguments):
+            return await step(*arguments, **named)
         _meet(folder, [point for point, behind in points if not behind])
-        found = await step(*given, **named)
+        result = await step(*arguments, **named)
         _meet(folder, [point for point, behind in points if behind])
-        return found
+        return result
 
     return watched
 
 
 def _wrapped_replay(folder: Path, step: Callable[..., AsyncIterator[Any]]) -> Callable[..., AsyncIterator[Any]]:
     @wraps(step)
-    async def watched(*given: Any) -> AsyncIterator[Any]:
-        async for batch in step(*given):
+    async def watched(*arguments: Any) -> AsyncIterator[Any]:
+        async for batch in step(*arguments):
             yield batch
             _meet(folder, [REPLAYING])
 
     return watched
 
 
-def _is_list(given: tuple[Any, ...]) -> bool:
-    guarded = given[0] if given else None
+def _is_list(arguments: tuple[Any, ...]) -> bool:
+    guarded = arguments[0] if arguments else None
     return isinstance(guarded, Guard) and guarded.transactional_id.endswith(_LIST)
 
 
@@ -104,7 +105,7 @@ def _meet(folder: Path, points: list[str]) -> None:
 
 
 def arm(folder: Path, point: str, wanted: signal.Signals, passes: int = 0) -> None:
-    """Lets the process of this folder get a signal at a point, once it has passed it so many times."""
+    """Schedules a signal for the process of this folder at a point, after `passes` passes."""
     assert point in POINTS, point
     new = folder / "new"
     new.write_text(f"{point}\n{wanted.value}\n{passes}")
@@ -112,7 +113,7 @@ def arm(folder: Path, point: str, wanted: signal.Signals, passes: int = 0) -> No
 
 
 def disarm(folder: Path) -> bool:
-    """Forgets what is armed; whether it was met."""
+    """Removes the armed point and returns whether it was met."""
     struck = (folder / STRUCK).exists()
     for name in (ARMED, STRUCK):
         (folder / name).unlink(missing_ok=True)

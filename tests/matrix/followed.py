@@ -1,4 +1,4 @@
-"""Strikes on what an owner remembers, and on what waits for its next one."""
+"""Strikes on the state that an owner keeps in memory, and on operations that wait for the next owner."""
 
 import json
 import signal
@@ -18,34 +18,35 @@ LEASE_MS = 600_000
 NOBODYS_CLAIM = "0" * 25 + "1"
 
 
-def told_by_a_sleeper(world: World, life: Life) -> bool:
-    """The owner sleeps, is followed, and is asked for what it could tell from memory before it can know of that.
+def answered_by_a_sleeper(world: World, life: Life) -> bool:
+    """Pauses the owner, starts a successor, and sends the owner requests that it could answer from memory before it can
+    know of the successor.
 
-    The requests lie in its sockets when it wakes: they come before anything that it hears from brokers.
+    The requests are in its sockets when it wakes: it reads them before anything from the brokers.
     """
     older, newer = world.gateway, world.another()
     with Gateway(older.url, timeout_ms=ASK_MS) as client:
-        held = client.attempt().claim([f"{world.prefix}-held-{life.number}"], lease_ms=LEASE_MS)
-    asked = [f"{held.verdicts.claim}:renew", f"{NOBODYS_CLAIM}:release"]
+        claimed = client.attempt().claim([f"{world.prefix}-held-{life.number}"], lease_ms=LEASE_MS)
+    requests = [f"{claimed.verdicts.claim}:renew", f"{NOBODYS_CLAIM}:release"]
     with ExitStack() as open_connections:
-        connections = [open_connections.enter_context(_connected(older.port)) for _ in asked]
+        connections = [open_connections.enter_context(_connected(older.port)) for _ in requests]
         older.signal(signal.SIGSTOP)
         newer.start()
         world.follow(newer)
-        for connection, verb in zip(connections, asked, strict=True):
+        for connection, verb in zip(connections, requests, strict=True):
             connection.request("POST", f"/v1/namespaces/default/claims/{verb}")
         older.go_on()
-        told = [json.loads(connection.getresponse().read()).get("code", "OPEN") for connection in connections]
+        codes = [json.loads(connection.getresponse().read()).get("code", "OPEN") for connection in connections]
     older.kill()
     life.start()
     life.finish()
-    assert set(told) <= {"LEDGER_FENCED", "RECOVERING"}, f"an owner that was followed tells from memory: {told}"
+    assert set(codes) <= {"LEDGER_FENCED", "RECOVERING"}, f"a superseded owner answers from memory: {codes}"
     return True
 
 
 @contextmanager
 def _connected(port: int) -> Iterator[HTTPConnection]:
-    """A connection that the gateway has taken already."""
+    """Yields a connection that the gateway has already accepted."""
     with closing(HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)) as connection:
         connection.request("GET", "/healthz/ready")
         connection.getresponse().read()
@@ -53,12 +54,12 @@ def _connected(port: int) -> Iterator[HTTPConnection]:
 
 
 class Staged(Delivery):
-    """A batch that is staged before the strike and committed after it, by somebody who has its rows no more."""
+    """A batch that is staged before the strike and committed after it by a client that no longer has its rows."""
 
     _batch: Batch | None = None
 
     def stage(self, client: Gateway) -> None:
-        """Sends its rows; the client has to live as long as this."""
+        """Sends its rows; the client must live as long as this object."""
         self._batch = Batch(
             client, "batches-of-several", "the-only-run", app=self.world.prefix, version=self.number + 1
         )
@@ -72,7 +73,7 @@ class Staged(Delivery):
 
 
 def opened_over_stages(point: str) -> Strike:
-    """An opener is killed at a point while a batch waits for its commit, which comes to the next one."""
+    """Kills an opener at a point while a batch waits for its commit, which the next owner receives."""
 
     def strike(world: World, life: Life) -> bool:
         assert isinstance(life, Staged)
@@ -88,7 +89,7 @@ def opened_over_stages(point: str) -> Strike:
 
 
 REMEMBERED: tuple[Row, ...] = (
-    Row("sleep-told", "K9 X28", "the owner sleeps, is followed, is asked when it wakes", told_by_a_sleeper),
+    Row("sleep-told", "K9 X28", "the owner sleeps, is followed, is asked when it wakes", answered_by_a_sleeper),
     Row(
         "staged-open-read",
         "X46 X59 F19",

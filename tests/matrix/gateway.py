@@ -1,4 +1,4 @@
-"""`python -m tests.matrix.gateway serve …`: the gateway, with failpoints where the environment asks for them."""
+"""`python -m tests.matrix.gateway serve …`: the gateway, with failpoints if the environment requests them."""
 
 from oncegate.__main__ import main
 from tests.matrix.failpoints import install

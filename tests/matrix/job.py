@@ -1,4 +1,4 @@
-"""One process of the matrix: runs the rows that it is given, on brokers of its own, and tells what they come to."""
+"""One process of the matrix: runs the rows that it receives, on its own brokers, and reports the counts."""
 
 import signal
 import sys
@@ -10,15 +10,16 @@ from typing import Any
 from tests.matrix.report import Counted, of_plain
 from tests.matrix.runs import STAGES, Stage, run
 
-# Names the folder of a job in the environment of all that it has started.
+# Names a job's folder in the environment of all processes that it started.
 FOLDER = "MATRIX_JOB"
 OVER = None
 
 
 def work(pipe: "Connection[dict[str, Any] | None, dict[str, Any]]", folder: Path) -> None:
-    """Runs each row that comes through the pipe; tells it after each run, and then OVER. Ends with the pipe.
+    """Runs each row that arrives through the pipe; sends the counts after each run, and then OVER. Ends when the pipe
+    closes.
 
-    SIGTERM ends it too, with all that it has started.
+    SIGTERM also ends it, with all processes that it started.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with ExitStack() as stack, pipe:
@@ -39,5 +40,5 @@ def _next(pipe: "Connection[Any, Any]") -> Counted | None:
 
 
 def _run(counted: Counted, stage: Stage, folder: Path, pipe: "Connection[Any, Any]") -> None:
-    run(counted, stage, folder, lambda told: pipe.send(told.plain()))
+    run(counted, stage, folder, lambda counts: pipe.send(counts.plain()))
     pipe.send(OVER)

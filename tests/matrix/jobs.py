@@ -1,4 +1,4 @@
-"""Shares the rows of the matrix out among processes, each with brokers of its own."""
+"""Distributes the rows of the matrix over processes, each with its own brokers."""
 
 import os
 import signal
@@ -12,23 +12,23 @@ import psutil
 
 from tests.matrix.job import FOLDER, OVER, work
 from tests.matrix.report import Counted, of_plain
-from tests.matrix.runs import Told
+from tests.matrix.runs import Report
 
-# What a job may take to stop what it has started.
+# Time for a job to stop the processes that it started.
 STOP_S = 60
-# A job has a gateway, this process and one broker, for some rows three: what that keeps busy, and its memory.
+# A job runs a gateway, this process and one broker, for some rows three; these constants cover their cores and memory.
 CORES_EACH = 2
 MEMORY_EACH_BYTES = 2 << 30
 
 
 def jobs_that_fit() -> int:
-    """How many jobs this machine has room for: two at least, since most of a run is waiting."""
+    """Returns how many jobs fit this machine: at least two if memory allows, since most of a run is waiting."""
     by_cores = max(2, (os.cpu_count() or 1) // CORES_EACH)
     return int(max(1, min(by_cores, psutil.virtual_memory().total // MEMORY_EACH_BYTES)))
 
 
 class Job:
-    """A process that runs rows. `row`: the name of the one that it has; empty: none."""
+    """A process that runs rows. `row`: the name of its present row; empty if none."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
@@ -36,7 +36,7 @@ class Job:
         context = get_context("spawn")
         self.pipe, theirs = context.Pipe()
         self._process = context.Process(target=work, args=(theirs, folder), name=folder.name)
-        # It is every job's: it is not to bear the folder of the first.
+        # The tracker serves every job, so it must not inherit the folder of the first.
         resource_tracker.ensure_running()
         with _inherited(folder):
             self._process.start()
@@ -48,17 +48,17 @@ class Job:
         return self._process.pid
 
     def give(self, counted: Counted) -> None:
-        """Lets it run what is left of a row."""
+        """Makes it run the remaining runs of a row."""
         self.row = counted.row.name
         self.pipe.send(counted.plain())
 
     def end(self) -> None:
-        """Ends it, and whatever it has started and left behind."""
+        """Ends the job and every process that it started and left running."""
         self.pipe.close()
         if self.row:
             self._process.terminate()
         self._process.join(STOP_S)
-        # Again until there are none: what dies last may just have started another.
+        # Repeats until none is left: a process may have started another just before its death.
         while started := _started_by(self.folder):
             for process in started:
                 with suppress(psutil.NoSuchProcess):
@@ -69,7 +69,8 @@ class Job:
 
 @contextmanager
 def _inherited(folder: Path) -> Iterator[None]:
-    """What is started within bears the job's folder, and leaves Ctrl-C to this process, which ends it in order."""
+    """Marks processes started within the context with the job's folder, and leaves Ctrl-C to this process, which ends
+    them in order."""
     os.environ[FOLDER] = str(folder)
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -80,23 +81,23 @@ def _inherited(folder: Path) -> Iterator[None]:
 
 
 def _started_by(folder: Path) -> list[psutil.Process]:
-    found = []
+    processes = []
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
             if process.environ().get(FOLDER) == str(folder):
-                found.append(process)
-    return found
+                processes.append(process)
+    return processes
 
 
 def perform(
-    todo: Sequence[Counted], jobs: int, folder: Path, told: Told, started: Callable[[Job], None] = lambda _: None
+    todo: Sequence[Counted], jobs: int, folder: Path, report: Report, started: Callable[[Job], None] = lambda _: None
 ) -> list[str]:
-    """Runs what is left of the rows, `told` after each run; returns the rows whose job died, a line each.
+    """Runs the remaining runs of the rows and calls `report` after each. Returns a line for each row whose job died.
 
-    The other jobs go on without it. Whatever ends this ends all jobs, and what they have started. `started`: is told
-    of each job.
+    The other jobs continue. Any exception ends all jobs and the processes that they started. `started` is called with
+    each job.
     """
-    # Rows with other brokers stand together, so that a job starts each kind once.
+    # Rows with the same brokers are adjacent, so that a job starts each kind once.
     waiting, died = deque(sorted(todo, key=lambda one: one.row.brokers)), list[str]()
     live: list[Job] = []
     try:
@@ -106,7 +107,7 @@ def perform(
             live[-1].give(waiting.popleft())
         while busy := {job.pipe: job for job in live if job.row}:
             for pipe in connection.wait(list(busy)):
-                if not _hear(busy[pipe], waiting, told):  # type: ignore[index]
+                if not _hear(busy[pipe], waiting, report):  # type: ignore[index]
                     died.append(f"{busy[pipe].row}: its job died")  # type: ignore[index]
                     live.remove(busy[pipe])  # type: ignore[index]
                     busy[pipe].end()  # type: ignore[index]
@@ -116,14 +117,14 @@ def perform(
     return died
 
 
-def _hear(job: Job, waiting: deque[Counted], told: Told) -> bool:
-    """Takes what a job tells, and gives it the next row when one is over; False: it is dead."""
+def _hear(job: Job, waiting: deque[Counted], report: Report) -> bool:
+    """Handles a job's message, and gives it the next row when one is over. Returns False if the job is dead."""
     try:
         message = job.pipe.recv()
     except (EOFError, OSError):
         return False
     if message is not OVER:
-        told(of_plain(message))
+        report(of_plain(message))
         return True
     job.row = ""
     if waiting:

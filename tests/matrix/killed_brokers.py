@@ -1,18 +1,18 @@
-"""Strikes that kill brokers at a point of the gateway's: one of three, which goes on without it, or the only one."""
+"""Strikes that kill brokers at a point of the gateway: one of three, which the others replace, or the only one."""
 
 import signal
 
 from tests.matrix.life import STEPS, Life
 from tests.matrix.rows import Row, Strike
-from tests.matrix.world import World, until
+from tests.matrix.world import World, wait_until
 
 THREE = 3
 
 
 def broker_killed(point: str) -> Strike:
-    """The gateway is stopped at a point, a broker is killed, and both go on: of three brokers the others, without it.
+    """Stops the gateway at a point, kills a broker, and resumes the gateway; the other brokers of three continue.
 
-    Each run kills the next broker: leader, coordinator or follower of what is written.
+    Each run kills the next broker: leader, coordinator or follower of the written partitions.
     """
 
     def strike(world: World, life: Life) -> bool:
@@ -20,7 +20,7 @@ def broker_killed(point: str) -> Strike:
         node = cluster.nodes[life.number // STEPS % len(cluster.nodes)]
         gateway.arm(point, signal.SIGSTOP, life.step)
         life.start()
-        until("the gateway is stopped", lambda: gateway.is_struck or not life.is_alive())
+        wait_until("the gateway is stopped", lambda: gateway.is_struck or not life.is_alive())
         struck = gateway.is_struck
         cluster.kill_node(node)
         if len(cluster.nodes) == 1:

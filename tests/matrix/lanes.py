@@ -1,9 +1,9 @@
-"""Rows that a client writes into Kafka itself, a few more each time; the gateway that it asks is struck."""
+"""Rows that a client writes into Kafka itself, a few more each time, while its gateway is struck."""
 
 from functools import partial
 
 from oncegate_spark.direct import DirectRow, DirectWriter
-from tests.matrix.life import ASK_MS, IDS, Life, Told
+from tests.matrix.life import ASK_MS, IDS, Life, Outcome
 from tests.matrix.rows import Row, answer_lost, followed, killed
 from tests.matrix.world import World
 
@@ -11,7 +11,7 @@ PRODUCER = "events-0"
 
 
 class LaneWriting(Life):
-    """Writes a lane of a topic of its own; each part brings the rows before it again. Three appends and more."""
+    """Writes a lane of its own topic; each part repeats the rows before it. Three appends and more."""
 
     def __init__(self, world: World, number: int, deduplicated: bool = True) -> None:
         super().__init__(world, number, deduplicated)
@@ -22,16 +22,17 @@ class LaneWriting(Life):
             self._try_until_done(partial(self._write, count))
 
     def _write(self, count: int, timeout_ms: int = 30_000) -> int:
-        """Writes the first so many rows; how many were new. Past the brokers' proxy: its faults are the gateway's."""
+        """Writes the first `count` rows and returns how many were new. Bypasses the brokers' proxy, whose faults are
+        for the gateway."""
         rows = [DirectRow(place, one.encode()) for place, one in enumerate(self.ids[:count])]
         brokers = {"bootstrap.servers": self.world.broker.cluster.bootstrap}
         with self._client(timeout_ms) as client:
             return DirectWriter(client, self.lane_topic, PRODUCER, config=brokers).write(rows).written
 
-    def ask_again(self) -> Told:
-        """All rows once more, and what is read of the topic."""
+    def ask_again(self) -> Outcome:
+        """Writes all rows once more, and reads the topic."""
         new, read = self._write(IDS, ASK_MS), self._read(self.lane_topic)
-        return Told(sum(max(read[one] - 1, 0) for one in self.ids), new + sum(read[one] == 0 for one in self.ids))
+        return Outcome(sum(max(read[one] - 1, 0) for one in self.ids), new + sum(read[one] == 0 for one in self.ids))
 
 
 LANES = tuple(

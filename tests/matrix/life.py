@@ -1,6 +1,6 @@
 """A piece of work that is retried until it is done: ids claimed, written and completed; rows produced by id.
 
-What it was told stands beside what it did, so that it can be asked again afterwards.
+Each object keeps its answers next to its ids, so that the work can be repeated and compared afterwards.
 """
 
 import http.client
@@ -25,20 +25,21 @@ LEASE_MS = 5_000
 # Appends of one piece of work: a claim, its completion, and rows.
 STEPS = 3
 PAUSE_S = 0.02
-# What is asked again is asked once, and answered on a busy machine too.
+# The final check is requested once and must be answered on a busy machine too.
 ASK_MS = 180_000
 
 
 @dataclass(frozen=True)
-class Told:
-    """What was found of one piece of work: ids written twice and not by a takeover, ids acknowledged and then new."""
+class Outcome:
+    """The outcome of one piece of work: ids written twice without a takeover, and ids acknowledged and later new."""
 
     duplicated: int
     lost: int
 
 
 class Life(threading.Thread):
-    """Works once. `deduplicated`: without, each try writes its rows as new ones, as a writer without a gateway does."""
+    """Works once. Unless `deduplicated`, each attempt writes its rows as new ones, as a writer without a gateway
+    does."""
 
     def __init__(self, world: World, number: int, deduplicated: bool = True) -> None:
         super().__init__(name=f"life-{number}", daemon=True)
@@ -51,7 +52,7 @@ class Life(threading.Thread):
 
     @property
     def step(self) -> int:
-        """Which of its appends is struck: the lives of a row take turns."""
+        """Returns the append that is struck: the lives of a row take turns."""
         return self.number % STEPS
 
     def run(self) -> None:
@@ -69,7 +70,7 @@ class Life(threading.Thread):
                 self._write_until_answered()
 
     def finish(self) -> None:
-        """Waits for its end, and lets the gateway run again wherever it died meanwhile."""
+        """Waits for its end, and restarts the gateway if it died meanwhile."""
         while self.is_alive():
             if not self.world.gateway.is_alive:
                 self.world.gateway.settle()
@@ -77,16 +78,16 @@ class Life(threading.Thread):
         if self.failure is not None:
             raise self.failure
 
-    def ask_again(self) -> Told:
-        """What another attempt is told of its ids and rows, and what is read of the rows."""
+    def ask_again(self) -> Outcome:
+        """Claims and writes the ids again in another attempt, and reads the rows."""
         if not self.deduplicated:
-            return Told(sum(self._read(self.world.topic).values()) - STEPS * IDS, 0)
+            return Outcome(sum(self._read(self.world.topic).values()) - STEPS * IDS, 0)
         with self._client(ASK_MS) as client, client.attempt() as attempt:
             new = self._granted_now(attempt) + int(attempt.produce(self.world.topic, self.rows, id_col="key").rows)
         read = self._read(self.world.topic)
         extra = sum(times - 1 for times in self.sink.values()) - self.takeovers
         extra += sum(max(read[one] - 1, 0) for one in self.ids)
-        return Told(max(extra, 0), new + sum(read[one] == 0 for one in self.ids))
+        return Outcome(max(extra, 0), new + sum(read[one] == 0 for one in self.ids))
 
     def _granted_now(self, attempt: Attempt) -> int:
         claimed = attempt.claim(self.ids, lease_ms=LEASE_MS)
@@ -95,7 +96,7 @@ class Life(threading.Thread):
         return granted
 
     def _read(self, topic: str) -> Counter[str]:
-        """How often each of its rows is there, as another client reads the topic once what is open there has ended."""
+        """Counts each of its rows, as another client reads the topic after every open transaction has ended."""
         open_transactions(self.world.broker, topic)
         values = [value.decode() for value in self.world.broker.values(topic)]
         return Counter(one for one in values if one.startswith(f"{self.world.prefix}-{self.number}-"))
@@ -104,7 +105,7 @@ class Life(threading.Thread):
         return Gateway(self.world.url, timeout_ms=timeout_ms)
 
     def _try_until_done(self, attempt_once: Callable[[], None]) -> None:
-        """As a task is tried again: each attempt is a new one."""
+        """Retries as a task is retried: each attempt is a new one."""
         end = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -128,7 +129,7 @@ class Life(threading.Thread):
             attempt.produce(self.world.topic, self.rows, id_col="key")
 
     def _write_until_answered(self) -> None:
-        """One request after the other, each with a token of its own, until one is answered with 200."""
+        """Sends one request after another, each with a new token, until one is answered with 200."""
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
             body = {"token": uuid.uuid4().hex, "call": 0, "records": [{"value": one} for one in self.ids]}

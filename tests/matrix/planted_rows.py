@@ -1,9 +1,9 @@
-"""Each row that one broker is enough for, once: what planted bugs are seen by. Not collected by `make test`.
+"""Each row that needs one broker, run once, to detect planted bugs. `make test` does not collect it.
 
     python -m pytest tests/matrix/planted_rows.py -k sleep-read
 
-A row turns red quickly here: what does not come within a minute counts as lost. A gateway's start has the patience of
-the whole matrix, for on a busy machine it takes longer than that without any bug.
+A row turns red quickly here: an event that does not occur within a minute counts as lost. The start of a gateway has
+the patience of the whole matrix, because on a busy machine it takes longer without any bug.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The matrix as a table, and whether it shows what is promised."""
+"""The matrix as a table, and whether it shows the promises."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ _COUNTS = ("asked", "runs", "hits", "duplicated", "lost", "seconds", "wrong")
 
 @dataclass
 class Counted:
-    """What the runs of one row came to, of those that are `asked` for; `wrong`: what was found of them, a line each."""
+    """The counts of one row's runs, of the number `asked` for; `wrong`: a line for each problem."""
 
     row: Row
     asked: int = 0
@@ -28,17 +28,17 @@ class Counted:
 
     @property
     def bound(self) -> float:
-        """What the rate of failures is below, at 95 % (the rule of three)."""
+        """Returns the upper bound of the failure rate at 95 % confidence (the rule of three)."""
         return 3 / self.hits if self.hits else 1.0
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing of it is left to run: a row ends with the first thing that is wrong."""
+        """Returns whether no run is left: a row ends at its first problem."""
         return bool(self.wrong) or self.runs >= self.asked
 
     @property
     def verdict(self) -> str:
-        """`holds`, or what is wrong."""
+        """Returns `holds`, or the problem."""
         if self.wrong:
             return self.wrong[0].splitlines()[0][:160]
         if not self.row.control and (self.duplicated or self.lost):
@@ -53,17 +53,17 @@ class Counted:
 
     @property
     def is_good(self) -> bool:
-        """Whether it shows what it should."""
+        """Returns whether the row shows the expected outcome."""
         return self.verdict in ("holds", "seen")
 
     def plain(self) -> dict[str, Any]:
-        """What JSON takes, and `of_plain`."""
+        """Returns the counts as JSON types, for `of_plain`."""
         counts = {name: getattr(self, name) for name in _COUNTS}
         return {"row": self.row.name, "of": self.row.of.split(), **counts, "bound": self.bound, "verdict": self.verdict}
 
 
 def of_plain(plain: Mapping[str, Any]) -> Counted:
-    """What was counted, by a name of a row that there is."""
+    """Rebuilds the counts of a known row."""
     return Counted(BY_NAME[plain["row"]], **{name: plain[name] for name in _COUNTS})
 
 
@@ -78,7 +78,7 @@ def _cells(one: Counted) -> tuple[str, ...]:
 
 
 def table(counted: Sequence[Counted]) -> Table:
-    """The rows for a terminal."""
+    """Returns the rows as a table for a terminal."""
     shown = Table(*HEADINGS)
     for one in counted:
         shown.add_row(*(cell.strip("`") for cell in _cells(one)), style=None if one.is_good else "red")
@@ -86,7 +86,7 @@ def table(counted: Sequence[Counted]) -> Table:
 
 
 def markdown(counted: Sequence[Counted], command: str) -> str:
-    """The rows for a page."""
+    """Returns the rows as a Markdown table."""
     runs, minutes = sum(one.runs for one in counted), sum(one.seconds for one in counted) / 60
     lines = [f"`{command}`, {runs} runs, {minutes:.0f} minutes of all rows together; {machine()}", ""]
     lines += [f"| {' | '.join(cells)} |" for cells in (HEADINGS, ["---"] * len(HEADINGS), *map(_cells, counted))]

@@ -1,4 +1,4 @@
-"""What was counted, kept in a folder after each run, so that nothing that ends the matrix takes it along."""
+"""The counts, stored in a folder after each run, so that no interruption loses them."""
 
 import json
 import os
@@ -10,9 +10,9 @@ from tests.matrix.report import Counted, markdown, of_plain
 
 
 class Results:
-    """The rows of `result.json` in a folder: those that were there before, where they are `resumed`, and those run now.
+    """The rows of `result.json` in a folder: earlier ones if `resumed`, and those run now.
 
-    ValueError: there are none to resume, or they are of another version.
+    Raises ValueError if there are none to resume, or if another version wrote them.
     """
 
     def __init__(self, folder: Path, *, resumed: bool) -> None:
@@ -21,21 +21,20 @@ class Results:
 
     @property
     def path(self) -> Path:
-        """Where they are."""
         return self._folder / "result.json"
 
     @property
     def all(self) -> list[Counted]:
-        """Every row that was asked for, in the order of the matrix."""
+        """Returns every requested row, in the order of the matrix."""
         return [self._counted[name] for name in BY_NAME if name in self._counted]
 
     @property
     def missing(self) -> list[Counted]:
-        """The rows of which runs are left."""
+        """Returns the rows with runs left."""
         return [one for one in self.all if not one.is_over]
 
     def ask(self, names: Iterable[str], runs: int) -> list[Counted]:
-        """The rows of these names of which runs are left when each is to be run so often; all are kept from now on."""
+        """Requests `runs` runs of each of these rows and returns those with runs left; all are stored from now on."""
         asked = [self._counted.setdefault(name, Counted(BY_NAME[name])) for name in names]
         for one in asked:
             one.asked = max(runs, one.runs)
@@ -43,16 +42,16 @@ class Results:
         return [one for one in asked if not one.is_over]
 
     def take(self, counted: Counted) -> None:
-        """Keeps what a row came to up to now."""
+        """Stores the present counts of a row."""
         self._counted[counted.row.name] = counted
         self._write()
 
     def finish(self, command: str) -> None:
-        """Writes the page too; `command`: what the rows were run by."""
+        """Writes the page too; `command`: the command that ran the rows."""
         (self._folder / "result.md").write_text(markdown(self.all, command))
 
     def _write(self) -> None:
-        """In one step: whoever is killed leaves the file before it, or this one."""
+        """Replaces the file atomically: a kill leaves the old file or the new one."""
         self._folder.mkdir(parents=True, exist_ok=True)
         new = self.path.with_suffix(".new")
         new.write_text(json.dumps([one.plain() for one in self.all], indent=1) + "\n")

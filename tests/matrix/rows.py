@@ -1,4 +1,4 @@
-"""What a row of the matrix is, and the strikes that one broker is enough for."""
+"""The rows of the matrix, and the strikes that need one broker."""
 
 import signal
 from collections.abc import Callable
@@ -9,21 +9,24 @@ from oncegate_spark import Gateway
 from oncegate_spark.errors import OncegateError
 from tests.matrix.deliveries import Growth
 from tests.matrix.life import Life
-from tests.matrix.world import StruckGateway, World, until
+from tests.matrix.world import StruckGateway, World, wait_until
 from tests.support.kafka_proxy import ADD_PARTITIONS, END_TXN, KafkaProxy
 
-# On a busy machine brokers take seconds. Of rows that wait until it is over the time is shorter.
+# On a busy machine brokers take seconds. Rows that wait for the timeout itself use the shorter one.
 WAIT_MS = 4_000
 HELD_MS = 2_000
-# Strikes one life of a world, and returns once it is done; whether the fault was met.
+# Strikes one life of a world, returns once the life is done, and reports whether the fault was met.
 Strike = Callable[[World, Life], bool]
 
 
 @dataclass(frozen=True)
 class Row:
-    """One fault. `of`: the rows of the list of faults that it tries; `control`: it has to show duplicates, without a
-    gateway's help; `collecting`: the ledger is collected all the time; `made`: makes the work that is struck;
-    `brokers`: how many it needs; `wait_ms`: what they may take for sending a transaction, and again for ending it."""
+    """One fault.
+
+    `of`: the rows of the list of faults that it tries; `control`: it must show duplicates, without a gateway's help;
+    `collecting`: the ledger is collected all the time; `made`: creates the work that is struck; `brokers`: how many it
+    needs; `wait_ms`: timeout of the brokers for sending a transaction, and again for ending it.
+    """
 
     name: str
     of: str
@@ -37,7 +40,7 @@ class Row:
 
 
 def through(verb: str, api: int, **more: bool) -> Strike:
-    """The proxy before the broker does `verb` to a request of the life's step, until the life is over."""
+    """Makes the proxy before the broker do `verb` to a request of the life's step."""
 
     def strike(world: World, life: Life) -> bool:
         assert world.kafka is not None
@@ -52,18 +55,18 @@ def through(verb: str, api: int, **more: bool) -> Strike:
 
 
 def late(api: int, transactions: Callable[[KafkaProxy], int]) -> Strike:
-    """A request is held and its connection cut; it comes to the broker when `transactions` counts one more."""
+    """Holds a request and cuts its connection; the request reaches the broker when `transactions` has grown by one."""
 
     def strike(world: World, life: Life) -> bool:
         assert world.kafka is not None
         proxy = world.proxy
         world.kafka.do(lambda: proxy.hold(api, cut=True, after=life.step))
         life.start()
-        until("the request is held", lambda: proxy.held.is_set() or not life.is_alive())
+        wait_until("the request is held", lambda: proxy.held.is_set() or not life.is_alive())
         if not proxy.held.is_set():
             return False
         begun = transactions(proxy)
-        until("a later transaction is under way", lambda: transactions(proxy) > begun)
+        wait_until("a later transaction is under way", lambda: transactions(proxy) > begun)
         world.kafka.do(proxy.release)
         life.finish()
         return True
@@ -77,12 +80,12 @@ def of_ledgers(proxy: KafkaProxy) -> int:
 
 
 def of_any(proxy: KafkaProxy) -> int:
-    """Counts requests that give any transaction a partition."""
+    """Counts requests that add a partition to any transaction."""
     return proxy.seen[ADD_PARTITIONS]
 
 
 def twice(first: int, second: int) -> Strike:
-    """The answer to one request is lost, and to the first of the kind that is sent to find out what became of it."""
+    """Loses the answer to one request, and to the first request of the kind that then asks for its outcome."""
 
     def strike(world: World, life: Life) -> bool:
         assert world.kafka is not None
@@ -98,7 +101,7 @@ def twice(first: int, second: int) -> Strike:
 
 
 def answer_lost(verb: str) -> Strike:
-    """An answer of the gateway is lost on its way to the client."""
+    """Loses an answer of the gateway on its way to the client."""
 
     def strike(world: World, life: Life) -> bool:
         lost: list[str] = []
@@ -111,7 +114,7 @@ def answer_lost(verb: str) -> Strike:
 
 
 def killed(point: str) -> Strike:
-    """The gateway is killed at a point of the life's step, and started again."""
+    """Kills the gateway at a point of the life's step, and restarts it."""
 
     def strike(world: World, life: Life) -> bool:
         return _killed(world, life, point, life.step)
@@ -122,7 +125,7 @@ def killed(point: str) -> Strike:
 def _killed(world: World, life: Life, point: str, passes: int) -> bool:
     world.gateway.arm(point, passes=passes)
     life.start()
-    until("the gateway is struck", lambda: world.gateway.is_struck or not life.is_alive())
+    wait_until("the gateway is struck", lambda: world.gateway.is_struck or not life.is_alive())
     struck = world.gateway.is_struck
     if struck:
         world.gateway.await_end()
@@ -132,7 +135,7 @@ def _killed(world: World, life: Life, point: str, passes: int) -> bool:
 
 
 def killed_in_doubt(point: str) -> Strike:
-    """The answer to EndTxn is lost, and the gateway is killed at a point of finding out."""
+    """Loses the answer to EndTxn, and kills the gateway at a point of the recovery that follows."""
 
     def strike(world: World, life: Life) -> bool:
         assert world.kafka is not None
@@ -145,12 +148,12 @@ def killed_in_doubt(point: str) -> Strike:
 
 
 def killed_with_end(world: World, life: Life) -> bool:
-    """The gateway is killed when the broker has answered EndTxn, and the answer is on its way."""
+    """Kills the gateway when the broker has answered EndTxn and the answer is in transit."""
     assert world.kafka is not None
     proxy = world.proxy
     world.kafka.do(lambda: proxy.hold_answer(END_TXN, after=life.step))
     life.start()
-    until("the answer is held", lambda: proxy.held.is_set() or not life.is_alive())
+    wait_until("the answer is held", lambda: proxy.held.is_set() or not life.is_alive())
     held = proxy.held.is_set()
     if held:
         world.gateway.kill()
@@ -160,7 +163,7 @@ def killed_with_end(world: World, life: Life) -> bool:
 
 
 def killed_opening(point: str) -> Strike:
-    """The gateway is killed when a life is over, the next one at a point of its opening; a third one serves."""
+    """Kills the gateway when a life is over, and the next one at a point of its opening; a third one serves."""
 
     def strike(world: World, life: Life) -> bool:
         life.start()
@@ -172,10 +175,10 @@ def killed_opening(point: str) -> Strike:
 
 
 def killed_in_its_opening(gateway: StruckGateway, point: str) -> bool:
-    """A gateway that is dead is started, and killed at a point; whether it was. It serves afterwards."""
+    """Starts a dead gateway and kills it at a point; returns whether it was killed. Afterwards the gateway serves."""
     gateway.arm(point)
     gateway.spawn()
-    until("the gateway is struck", lambda: gateway.is_struck or gateway.is_ready())
+    wait_until("the gateway is struck", lambda: gateway.is_struck or gateway.is_ready())
     struck = gateway.is_struck
     if struck:
         gateway.await_end()
@@ -184,13 +187,13 @@ def killed_in_its_opening(gateway: StruckGateway, point: str) -> bool:
 
 
 def followed(point: str) -> Strike:
-    """The owner sleeps at a point, another gateway follows it and serves, and then the owner wakes."""
+    """Pauses the owner at a point until another gateway has succeeded it and serves."""
 
     def strike(world: World, life: Life) -> bool:
         older, newer = world.gateway, world.another()
         older.arm(point, signal.SIGSTOP, life.step)
         life.start()
-        until("the owner sleeps", lambda: older.is_struck or not life.is_alive())
+        wait_until("the owner sleeps", lambda: older.is_struck or not life.is_alive())
         struck = older.is_struck
         newer.start()
         world.follow(newer)
@@ -206,8 +209,8 @@ def followed(point: str) -> Strike:
 
 
 def _require_refused(older: StruckGateway, name: str) -> None:
-    """A gateway that was followed grants nothing, and says so however often it is asked."""
-    until("it says that it was followed", lambda: _asked(older, name) == "LEDGER_FENCED")
+    """Waits until a superseded gateway answers LEDGER_FENCED; fails if the gateway grants the id."""
+    wait_until("the superseded owner refuses", lambda: _asked(older, name) == "LEDGER_FENCED")
 
 
 def _asked(older: StruckGateway, name: str) -> str | None:
@@ -216,19 +219,19 @@ def _asked(older: StruckGateway, name: str) -> str | None:
             claimed = client.attempt().claim([name])
         except OncegateError as error:
             return error.code
-        assert not list(claimed.granted), "an owner that was followed grants an id"
+        assert not list(claimed.granted), "a superseded owner grants an id"
         return None
 
 
 def slept(point: str) -> Strike:
-    """A gateway that opens sleeps at a point, another one opens and serves, and then the first wakes."""
+    """Pauses a gateway at a point of its opening until another one has opened and serves."""
 
     def strike(world: World, life: Life) -> bool:
         sleeper = world.gateway
         sleeper.kill()
         sleeper.arm(point, signal.SIGSTOP)
         sleeper.spawn()
-        until("the opener sleeps", lambda: sleeper.is_struck or sleeper.is_ready())
+        wait_until("the opener sleeps", lambda: sleeper.is_struck or sleeper.is_ready())
         struck = sleeper.is_struck
         newer = world.another()
         newer.start()
@@ -236,8 +239,8 @@ def slept(point: str) -> Strike:
         life.start()
         if struck:
             sleeper.go_on()
-            until("it ends that slept", lambda: not sleeper.is_alive or sleeper.is_ready())
-            assert not sleeper.is_alive, "an opener that slept serves a ledger that another has opened"
+            wait_until("the paused opener ends", lambda: not sleeper.is_alive or sleeper.is_ready())
+            assert not sleeper.is_alive, "a paused opener serves a ledger that another has opened"
         life.finish()
         return struck
 
@@ -245,14 +248,14 @@ def slept(point: str) -> Strike:
 
 
 def killed_collecting(point: str) -> Strike:
-    """The gateway is killed at a point of a collection, which begins by itself once the ledger has grown enough."""
+    """Kills the gateway at a point of a collection, which begins by itself once the ledger has grown enough."""
 
     def strike(world: World, life: Life) -> bool:
         world.gateway.arm(point)
         life.start()
         grow = Growth(world)
         grow.start()
-        until("the gateway is struck", lambda: world.gateway.is_struck)
+        wait_until("the gateway is struck", lambda: world.gateway.is_struck)
         grow.is_enough.set()
         grow.join()
         world.gateway.await_end()

@@ -1,4 +1,4 @@
-"""Runs rows of the matrix, each over a prefix of its own, and counts what is found."""
+"""Runs rows of the matrix, each under its own prefix, and counts the outcomes."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -14,11 +14,11 @@ from tests.matrix.rows import Row
 from tests.matrix.world import KafkaProxyThread, World, world
 from tests.support.kafka_broker import Broker, one_broker
 
-Told = Callable[[Counted], None]
+Report = Callable[[Counted], None]
 
 
 class Stage(NamedTuple):
-    """Brokers that several rows share, each with a prefix of its own; `kafka` stands before a single one."""
+    """Brokers that several rows share, each with its own prefix; `kafka` is the proxy before a single one."""
 
     broker: Broker
     kafka: KafkaProxyThread | None
@@ -26,14 +26,14 @@ class Stage(NamedTuple):
 
 @contextmanager
 def one(folder: Path) -> Iterator[Stage]:
-    """A broker behind its proxy, for all rows that one is enough for."""
+    """Yields a broker with its proxy, for all rows that need one broker."""
     with one_broker(folder / "broker") as broker, KafkaProxyThread(broker) as kafka:
         yield Stage(broker, kafka)
 
 
 @contextmanager
 def three(folder: Path) -> Iterator[Stage]:
-    """Three brokers, for rows that kill one of them."""
+    """Yields three brokers, for rows that kill one of them."""
     with Cluster(folder / "brokers", brokers=3) as cluster:
         yield Stage(Broker(cluster, behind=0, proxy_port=0), None)
 
@@ -41,16 +41,18 @@ def three(folder: Path) -> Iterator[Stage]:
 STAGES = {1: one, 3: three}
 
 
-def run(counted: Counted, stage: Stage, folder: Path, told: Told) -> None:
-    """Runs what is left of one row in a world of its own; what raises ends it: `wrong`. `told` after each run.
+def run(counted: Counted, stage: Stage, folder: Path, report: Report) -> None:
+    """Runs the remaining runs of one row in its own world and calls `report` after each.
 
-    Its runs are numbered from 0 on, whoever runs them: the number says what is struck.
+    An exception ends the row and is recorded in `wrong`.
+
+    Runs are numbered from 0, in whichever process they run: the number determines the append that is struck.
     """
     began, before, row = time.monotonic(), counted.seconds, counted.row
 
     def timed(counted: Counted) -> None:
         counted.seconds = before + time.monotonic() - began
-        told(counted)
+        report(counted)
 
     try:
         with world(*stage, folder, row.collecting, row.wait_ms) as struck:
@@ -62,20 +64,21 @@ def run(counted: Counted, stage: Stage, folder: Path, told: Told) -> None:
 
 
 def warm_up(struck: World, row: Row) -> None:
-    """Works once before anything is struck: topics are made, and kernels are compiled."""
+    """Works once before anything is struck, so that topics exist and kernels are compiled."""
     life = row.made(struck, -1, not row.control)
     life.start()
     life.finish()
 
 
-def run_in(struck: World, counted: Counted, numbers: range, told: Told = lambda _: None) -> Counted:
-    """Runs one row once for each number, new to the world, that says what append is struck; ends with what is wrong."""
+def run_in(struck: World, counted: Counted, numbers: range, report: Report = lambda _: None) -> Counted:
+    """Runs one row once for each number, which must be new to the world and determines the append that is struck. Stops
+    at the first problem."""
     for number in numbers:
         try:
             _run_once(struck, counted.row.made(struck, number, not counted.row.control), counted)
         except Exception as error:
             counted.wrong.append(_error(error))
-        told(counted)
+        report(counted)
         if counted.wrong:
             break
     return counted
@@ -88,9 +91,9 @@ def _error(error: Exception) -> str:
 def _run_once(struck: World, life: Life, counted: Counted) -> None:
     ended_again = struck.kafka.proxy.ended_again if struck.kafka else 0
     counted.hits += counted.row.strike(struck, life)
-    told = life.ask_again()
-    counted.duplicated += told.duplicated
-    counted.lost += told.lost
+    outcome = life.ask_again()
+    counted.duplicated += outcome.duplicated
+    counted.lost += outcome.lost
     counted.wrong += audited(struck.broker, struck.prefix, struck.topics).wrong
     if struck.kafka and struck.kafka.proxy.ended_again > ended_again:
         counted.wrong.append("EndTxn was sent twice for one transaction")

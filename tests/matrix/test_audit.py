@@ -1,4 +1,4 @@
-"""What is wrong with frames is seen: a gap, a fork, and an id that is granted while somebody holds it."""
+"""The audit of frames detects a gap, a fork, and an id that is granted while another claim holds it."""
 
 from collections.abc import Sequence
 
@@ -21,18 +21,18 @@ def claimed(claim: bytes, fresh: bytes = b"", taken: bytes = b"") -> Claimed:
 
 
 def framed(groups: Sequence[Sequence[Entry]], first: End = BEGINNING) -> list[Frame]:
-    """A frame a group, one behind the other."""
-    found, end, assembly = list[Frame](), first, Assembly("test")
+    """Returns a frame for each group, in sequence."""
+    frames, end, assembly = list[Frame](), first, Assembly("test")
     for group in groups:
         data, end = encode_frame(LEDGER, end, [encode(entry) for entry in group], [])
-        found += assembly.add(len(found), data)
-    return found
+        frames += assembly.add(len(frames), data)
+    return frames
 
 
 def wrong(frames: list[Frame]) -> str:
-    found = Audit(frames)
-    check_frames(found)
-    return "; ".join(found.wrong)
+    audit = Audit(frames)
+    check_frames(audit)
+    return "; ".join(audit.wrong)
 
 
 def test_a_claim_its_release_and_a_takeover_are_in_order() -> None:
@@ -59,8 +59,8 @@ def test_a_frame_of_another_history_is_seen() -> None:
 @pytest.mark.parametrize("there", [{"a": 2, "b": 2}, {"a": 1, "b": 1}])
 def test_records_of_users_that_no_frame_names_or_that_are_missing_are_seen(there: dict[str, int]) -> None:
     data, _ = encode_frame(LEDGER, BEGINNING, [], [Sent("a", 0, 7, 2), Sent("b", 0, 0, 1)])
-    found = Audit(list(Assembly("test").add(0, data)))
-    check_sent(found, {"a": 2, "b": 1})
-    assert found.wrong == []
-    check_sent(found, there)
-    assert len(found.wrong) == 1
+    audit = Audit(list(Assembly("test").add(0, data)))
+    check_sent(audit, {"a": 2, "b": 1})
+    assert audit.wrong == []
+    check_sent(audit, there)
+    assert len(audit.wrong) == 1

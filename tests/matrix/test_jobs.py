@@ -1,4 +1,4 @@
-"""Jobs that end before their time: the others' rows are counted, and nothing that a job has started is left."""
+"""Jobs that end early: the other jobs' rows are counted, and no process that a job started is left."""
 
 import os
 import signal
@@ -18,15 +18,15 @@ TODO = [Counted(row, asked=1) for row in ROWS[:2]]
 
 
 def left(folder: Path) -> list[int]:
-    """The processes that bear a job's folder below this one."""
-    found = []
+    """Returns the processes marked with a job's folder below this one."""
+    pids = []
     for process in psutil.process_iter():
         try:
             if process.environ().get(FOLDER, "").startswith(str(folder)):
-                found.append(process.pid)
+                pids.append(process.pid)
         except (psutil.Error, OSError):
             pass
-    return found
+    return pids
 
 
 def when_it_has_a_child(then: Callable[[Job], None]) -> Callable[[Job], None]:
@@ -43,11 +43,11 @@ def when_it_has_a_child(then: Callable[[Job], None]) -> Callable[[Job], None]:
 def test_a_job_that_is_killed_is_named_with_its_row_and_leaves_no_process(tmp_path: Path) -> None:
     killed = when_it_has_a_child(lambda job: os.kill(job.pid, signal.SIGKILL))
 
-    def given(job: Job) -> None:
+    def run_and_kill(job: Job) -> None:
         job.give(TODO[0])
         killed(job)
 
-    died = perform(TODO[:1], 1, tmp_path, lambda _: None, given)
+    died = perform(TODO[:1], 1, tmp_path, lambda _: None, run_and_kill)
     assert died == [f"{TODO[0].row.name}: its job died"]
     assert left(tmp_path) == []
 

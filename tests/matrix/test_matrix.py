@@ -13,9 +13,9 @@ from tests.matrix.runs import one, run_in, warm_up
 from tests.matrix.world import World, world
 
 pytestmark = [pytest.mark.slow, pytest.mark.server, pytest.mark.timeout(900)]
-# One of each kind (a lost and a late answer, a late record, kills in a transaction, behind it and in an opening, an
-# owner that slept) and the append that is struck: a claim, its completion, rows; of `rows-` ids, a stage, its commit;
-# of `lanes-` an opening, a proof, what a client has written.
+# One row of each kind (a lost and a late answer, a late record, kills in a transaction, after it and in an opening, a
+# paused owner) and the append that is struck: a claim, its completion, rows; in `rows-`, ids, a stage, its commit; in
+# `lanes-`, an opening, a proof, the client's own rows.
 SHORT = {
     "end-answer-lost": 0,
     "end-late": 1,
@@ -38,7 +38,7 @@ def struck(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 def run_one(name: str, step: int, struck: World) -> Counted:
-    """One run that strikes this append, with a number that no other life of this world has."""
+    """Runs a row once, at this append, with a number that no other life of this world has."""
     number = STEPS * next(_turns) + step
     return run_in(struck, Counted(BY_NAME[name], asked=1), range(number, number + 1))
 

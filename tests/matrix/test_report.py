@@ -1,4 +1,4 @@
-"""A row holds only where its fault was met, and nothing was doubled, lost or wrong."""
+"""A row holds only if its fault was met and nothing was duplicated, lost or wrong."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What was counted outlives whatever ends the matrix, and the next one goes on from it."""
+"""The counts survive an interruption of the matrix, and the next run continues from them."""
 
 import json
 from dataclasses import replace

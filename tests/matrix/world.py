@@ -1,4 +1,4 @@
-"""What a row of the matrix strikes: brokers behind a proxy, and gateway processes over one prefix of theirs."""
+"""The target of a row of the matrix: brokers with a proxy, and gateway processes over one prefix."""
 
 import asyncio
 import os
@@ -16,20 +16,20 @@ from tests.support.gateway_process import GatewayProcess
 from tests.support.kafka_broker import Broker
 from tests.support.kafka_proxy import KafkaProxy
 
-# Whatever is waited for is there by then, on a busy machine too.
+# Long enough for any event, even on a busy machine.
 PATIENCE_S = 240
-# Where a row is about collections: the least that a ledger is collected for, and next to nothing of the claims that are
-# over, so that the next collection does not wait until twice as many entries are written.
+# For rows about collections: the smallest size at which a ledger is collected, and almost no finished claims, so that
+# the next collection does not wait until twice as many entries are written.
 COLLECTING = ("ONCEGATE_COLLECT_BYTES=1", "ONCEGATE_SETTLED_CLAIMS_BYTES=1")
-# How often a gateway is started that ends instead, as where a busy machine leaves the brokers no time.
+# Attempts to start a gateway that exits because a busy machine slows the brokers.
 STARTS_MAX = 5
-# Topics of users that one world has.
+# Users' topics of one world.
 TOPICS = 2
 _worlds = count()
 
 
-def until(what: str, is_so: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
-    """Returns once it is so; AssertionError with `what` where it does not come."""
+def wait_until(what: str, is_so: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
+    """Returns once `is_so()`; raises AssertionError with `what` after `patience_s` seconds."""
     end = time.monotonic() + patience_s
     while not is_so():
         assert time.monotonic() < end, f"after {patience_s:.0f} s not: {what}"
@@ -73,7 +73,7 @@ class KafkaProxyThread:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def do(self, work: Callable[[], None]) -> None:
-        """Does it between two frames; returns when it is done."""
+        """Runs `work` between two frames; returns when it is done."""
 
         async def done() -> None:
             work()
@@ -91,7 +91,7 @@ class StruckGateway(GatewayProcess):
         super().__init__(folder, ledger=ledger, runner=("env", *variables), module="tests.matrix.gateway")
 
     def start(self) -> "StruckGateway":
-        """Starts it as a supervisor does: a start that the brokers are too slow for is followed by another."""
+        """Starts the process as a supervisor does: a start for which the brokers are too slow is repeated."""
         for _ in range(STARTS_MAX - 1):
             try:
                 super().start()
@@ -103,34 +103,34 @@ class StruckGateway(GatewayProcess):
         return self
 
     def arm(self, point: str, wanted: signal.Signals = signal.SIGKILL, passes: int = 0) -> None:
-        """Lets it get a signal at a point."""
+        """Schedules a signal at a point."""
         failpoints.arm(self.folder, point, wanted, passes)
 
     @property
     def is_struck(self) -> bool:
-        """Whether it met what was armed."""
+        """Returns whether the armed point was met."""
         return (self.folder / failpoints.STRUCK).exists()
 
     def await_end(self) -> None:
-        """Returns once it is dead that was killed."""
-        until("the gateway is dead", lambda: not self.is_alive)
+        """Waits until the killed process is dead."""
+        wait_until("the gateway is dead", lambda: not self.is_alive)
 
     def go_on(self) -> None:
-        """Lets it run again that was stopped."""
+        """Resumes the stopped process."""
         os.kill(self.pid, signal.SIGCONT)
 
     def settle(self) -> None:
-        """Runs and serves afterwards, whatever has become of it."""
+        """Ensures that it runs and serves, whatever happened to it."""
         failpoints.disarm(self.folder)
         if not self.is_alive:
             self.start()
 
 
 class World:
-    """One prefix of topics, the gateway that serves it, and what stands before and behind it.
+    """One prefix of topics, the gateway that serves it, and the proxies on both sides of it.
 
-    `topics`: where rows are written, of one partition each; `topic`: the first. `url`: where clients find whichever
-    gateway is the present one, through `http`, which can lose answers.
+    `topics`: those that hold rows, of one partition each; `topic`: the first. `url`: the clients' address of the
+    present gateway, through `http`, which can lose answers.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class World:
         return f"kafka://{where}/{self.prefix}?{durable}&bare_key=yes&send_ms={self._wait_ms}&commit_ms={self._wait_ms}"
 
     def another(self) -> StruckGateway:
-        """A gateway over the same prefix that is not started."""
+        """Creates a gateway over the same prefix without starting it."""
         folder = self._folder / f"gateway-{len(self._made)}"
         self._made.append(StruckGateway(folder, self.ledger, self._collecting))
         return self._made[-1]
@@ -176,7 +176,7 @@ class World:
                 gateway.kill()
 
     def follow(self, newer: StruckGateway) -> None:
-        """Lets clients find this gateway from now on."""
+        """Directs clients to this gateway."""
         self.http.upstream_port, self.gateway = newer.port, newer
 
 
@@ -184,7 +184,7 @@ class World:
 def world(
     broker: Broker, kafka: KafkaProxyThread | None, folder: Path, collecting: bool = False, wait_ms: int = 4_000
 ) -> Iterator[World]:
-    """A prefix of its own with a gateway that serves it, until the context ends."""
+    """Yields a new prefix with a gateway that serves it."""
     made = World(broker, kafka, folder, collecting, wait_ms)
     with ExitStack() as stack:
         stack.enter_context(made.http)

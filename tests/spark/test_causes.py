@@ -80,7 +80,7 @@ def test_a_task_of_a_run_that_was_given_up_and_still_writes_is_a_zombie(job: Job
     job.spark.dataSource.register(FaultySource)
     options = job.options(write="ids", idCol="id", faultFolder=str(job.folder))
     job.add_file(*range(20))
-    with pytest.raises(Exception, match="partition 0 was told to fail"):
+    with pytest.raises(Exception, match="partition 0 was made to fail"):
         job.run(job.stream().repartition(2), "oncegate_faulty", **options, fault="late_zombie")
     job.run(job.stream().repartition(3), "oncegate_faulty", **options, fault="none")
     assert causes(job) == {"batch_replay": 5}

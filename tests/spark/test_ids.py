@@ -87,7 +87,7 @@ def test_two_attempts_of_one_task_at_once_write_its_rows_once(job: Job, by_id: O
 
 def test_a_zombie_that_writes_after_the_abort_writes_what_its_successor_drops(job: Job, by_id: Options) -> None:
     job.add_file(*range(20))
-    with pytest.raises(Exception, match="partition 0 was told to fail"):
+    with pytest.raises(Exception, match="partition 0 was made to fail"):
         job.run(job.stream().repartition(2), "oncegate_faulty", **by_id(fault="zombie"))
     wait_for(str(job.folder), "zombie-wrote")
     job.run(job.stream().repartition(3), **by_id())

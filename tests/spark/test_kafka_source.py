@@ -68,7 +68,7 @@ def test_each_committed_record_is_written_once_through_a_kill_a_replay_and_anoth
     assert source.batches() == ["0"], died.stderr[-4000:]
     done = source.run("following")
     assert done.returncode == 0, done.stderr[-4000:]
-    told = json.loads((tmp_path / "told.json").read_text())
+    told = json.loads((tmp_path / "results.json").read_text())
     replayed, *later = by_sequence(done.stderr)
     assert (replayed[1], replayed[0] > 0) == (0, True), "batch 1 was written before the kill"
     assert sum(rows - written for rows, written in later) > 0, "the last batch was not acked, and is read again"
@@ -88,7 +88,7 @@ def test_a_restored_checkpoint_continues_if_it_reads_the_same_and_otherwise_stop
     command = [sys.executable, "-m", "tests.spark.jobs.kafka_restored", *where]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stderr[-4000:]
-    told = json.loads((tmp_path / "told.json").read_text())
+    told = json.loads((tmp_path / "results.json").read_text())
     assert {name: "BATCH_CONFLICT" in text for name, text in told.items() if text} == {
         "another input": True,
         "with payloads, a topic that was made again": False,

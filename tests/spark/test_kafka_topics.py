@@ -243,7 +243,7 @@ def test_a_task_that_fails_before_its_commit_has_written_nothing(broker: Broker,
             yield batch
             if batch.num_rows and not flag.exists():
                 flag.touch()
-                raise RuntimeError("it was told to fail")
+                raise RuntimeError("it was made to fail")
 
     rows = numbered(job, *range(20))
     job.write(rows.mapInArrow(failing, rows.schema), **options(job, topic, **DIRECT))
@@ -298,11 +298,11 @@ def test_a_task_that_fails_midway_leaves_nothing_in_any_of_several_topics(broker
         for batch in batches:
             yield batch
             if batch.num_rows and "39" in batch.column("value").to_pylist():
-                raise RuntimeError("it was told to fail")
+                raise RuntimeError("it was made to fail")
 
     where = F.when(F.col("n") % 2 == 0, topics[0]).otherwise(topics[1])
     rows = job.rows(*range(40)).withColumn("topic", where).selectExpr(*RECORD, "topic")
-    with pytest.raises(Exception, match="it was told to fail"):
+    with pytest.raises(Exception, match="it was made to fail"):
         job.write(rows.mapInArrow(failing, rows.schema), **named(job, None))
     assert [numbers(broker, topic) for topic in topics] == [Counter(), Counter()]
     job.write(rows, **named(job, None))

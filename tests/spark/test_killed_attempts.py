@@ -89,7 +89,7 @@ def test_a_zombie_that_stages_after_the_abort_changes_nothing(job: Job, faults: 
     job.add_file(*range(20))
     stream = job.stream().repartition(2)
     zombie = job.options(fault="zombie", **faults)
-    with pytest.raises(Exception, match="partition 0 was told to fail"):
+    with pytest.raises(Exception, match="partition 0 was made to fail"):
         job.run(stream, "oncegate_faulty", **zombie)
     _wait_for(job.folder / "zombie-wrote")
     assert job.published() == {}
@@ -109,7 +109,7 @@ def test_a_driver_that_fails_around_its_commit_publishes_once(job: Job, faults: 
     """Spark also aborts after a commit that took effect."""
     job.add_file(*range(20))
     options = job.options(fault=fault, **faults)
-    with pytest.raises(Exception, match="the driver was told to fail"):
+    with pytest.raises(Exception, match="the driver was made to fail"):
         job.run(job.stream().repartition(2), "oncegate_faulty", **options)
     assert job.published() == ({} if fault == "fail_before_commit" else dict.fromkeys(range(20), 1))
     job.run(job.stream().repartition(3), "oncegate_faulty", **options)

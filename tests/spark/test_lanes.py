@@ -115,7 +115,7 @@ def test_an_attempt_that_dies_its_twin_and_a_failed_driver_leave_each_row_once(
     hold(log, p0=40, p1=25)
     options = by_place(job, "claim", fault=fault, faultFolder=str(job.folder))
     if fault == "fail_after_commit":
-        with pytest.raises(Exception, match="told to fail after its commit"):
+        with pytest.raises(Exception, match="made to fail after its commit"):
             job.run(stream, "oncegate_faulty", **options)
         assert job.batches() == []
     job.run(stream, "oncegate_faulty", **options)

@@ -83,7 +83,7 @@ def test_a_batch_partly_written_by_a_failed_run_reports_what_its_next_run_writes
     job.spark.dataSource.register(FaultySource)
     options = job.options(write="ids", idCol="id", fault=fault, faultFolder=str(job.folder))
     job.add_file(*range(100))
-    with pytest.raises(Exception, match="the driver was told to fail"):
+    with pytest.raises(Exception, match="the driver was made to fail"):
         job.run(job.stream().where("n < 52"), "oncegate_faulty", **options)
     assert job.published() == dict.fromkeys(range(52), 1)
     job.run(job.stream(), "oncegate_faulty", **options)
@@ -105,7 +105,7 @@ def test_a_batch_whose_driver_was_killed_is_reported_by_the_next_driver_with_its
     assert killed.returncode != 0
     assert job.batches() == [0], killed.stderr[-4000:]
     assert job.published() == dict.fromkeys(range(52), 1)
-    assert (job.folder / "told").read_text() == "batch 0: 2 of 2\n"
+    assert (job.folder / "reported").read_text() == "batch 0: 2 of 2\n"
     job.run(job.stream(), **job.options(write="ids", idCol="id"))
     assert told.numbers() == (1, 100, 48, 52, 0)
     assert told.nothing_more()
@@ -120,13 +120,13 @@ def test_two_writes_of_one_batch_are_reported_together_and_leftovers_of_a_crash_
     def fn(df: Any, batch: int) -> None:
         job.write(df, **job.options())
         if crashes and crashes.pop():
-            raise RuntimeError("told to fail between two writes")
+            raise RuntimeError("made to fail between two writes")
         job.write(df.withColumn("n", F.col("n") + 1_000), **job.options(writeId="second"))
         job.write(df.limit(1), **job.options(topic="u", write="ids", idCol="id"))
 
     each = foreach_batch(fn, checkpoint=str(job.checkpoint))
     job.add_file(1, 2, 3)
-    with pytest.raises(Exception, match="told to fail between"):
+    with pytest.raises(Exception, match="made to fail between"):
         job.run_each(job.stream(), each)
     job.run_each(job.stream(), each)
     counts = told.next()

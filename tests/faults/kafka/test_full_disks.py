@@ -10,7 +10,7 @@ import pytest
 
 from oncegate_spark import Gateway
 from oncegate_spark.errors import Unavailable
-from tests.matrix.world import until
+from tests.matrix.world import wait_until
 from tests.support.full_disks import fill, small_disk
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kafka_broker import Broker, one_broker
@@ -65,7 +65,7 @@ def test_a_full_disk_of_a_broker_leaves_no_half_stage_and_the_gateway_continues_
         ballast.unlink()
         broker.cluster.kill_node(1)
         broker.cluster.start_node(1)
-        until("claims go on", lambda: claim(gateway, "refused")[0] == 200)
+        wait_until("claims go on", lambda: claim(gateway, "refused")[0] == 200)
         assert claim(gateway, "claimed")[1]["verdicts"][0]["verdict"] == "BUSY"
         assert broker.committed(topic) == [b"a"]
         batch.stage(rows_of(ROWS))

@@ -12,7 +12,7 @@ from deploy.kafka.cluster import Cluster
 from deploy.kafka.probe import asked, connected
 from oncegate_spark import Gateway
 from oncegate_spark.errors import Unavailable
-from tests.matrix.world import until
+from tests.matrix.world import wait_until
 from tests.support.full_disks import fill, small_disk
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kafka_broker import Broker
@@ -86,12 +86,12 @@ def test_claims_go_on_while_only_the_stages_are_full_and_nothing_of_a_half_is_le
         os.truncate(ballast, ballast.stat().st_size - LEFT_BYTES)
         with pytest.raises(Unavailable):
             batch.through(refused_one).stage(rows(100, CHUNK_ROWS))
-        until("claims go on", lambda: claim(gateway, "meanwhile")[0] == 200)
+        wait_until("claims go on", lambda: claim(gateway, "meanwhile")[0] == 200)
         assert claim(gateway, "claimed")[1]["verdicts"][0]["verdict"] == "BUSY"
         ballast.unlink()
         broker.cluster.kill_node(1)
         broker.cluster.start_node(1)
-        until("claims go on", lambda: claim(gateway, "afterwards")[0] == 200)
+        wait_until("claims go on", lambda: claim(gateway, "afterwards")[0] == 200)
         batch.stage(rows(100, CHUNK_ROWS))
         assert batch.commit().rows == 100 + CHUNK_ROWS
         assert gateway.starts == 1

@@ -20,7 +20,7 @@ from oncegate.ledgers.kafka.namespaces import NamespaceTopic
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.topics import admin_of
 from oncegate.ledgers.kafka.watch import Deadlines
-from tests.matrix.world import StruckGateway, until
+from tests.matrix.world import StruckGateway, wait_until
 from tests.support.kafka_broker import WAIT_S, Broker
 
 pytestmark = pytest.mark.slow
@@ -58,10 +58,10 @@ class Served:
 
     def until_written(self, topic: str, *ids: str) -> None:
         for id_ in ids:
-            until(f"{id_} is in {topic}", lambda id_=id_: self.produce(topic, id_)[0] == 200)  # type: ignore[misc]
+            wait_until(f"{id_} is in {topic}", lambda id_=id_: self.produce(topic, id_)[0] == 200)  # type: ignore[misc]
 
     def until_claimed(self) -> None:
-        until("an id is claimed", lambda: self.post("ids:claim", ids=[uuid4().hex])[0] == 200)
+        wait_until("an id is claimed", lambda: self.post("ids:claim", ids=[uuid4().hex])[0] == 200)
 
     def until_refused(self, topic: str, words: str) -> None:
         """Produces until a refusal contains `words`; each answer before must be a retryable refusal that wrote
@@ -72,7 +72,7 @@ class Served:
             assert (status, told["code"], told["action"], told["effect"]) == (507, "LEDGER_FULL", "retry", "none"), told
             return words in told["detail"]
 
-        until(f"it says: {words}", is_said)
+        wait_until(f"it says: {words}", is_said)
 
 
 async def coordinator(brokers: Broker, prefix: str) -> int:
@@ -90,7 +90,7 @@ async def coordinator(brokers: Broker, prefix: str) -> int:
 
 def topic_on_one(brokers: Broker, name: str, node: int) -> str:
     brokers.admin.create_topics([NewTopic(name, 1, replica_assignment=[[node]])])[name].result(WAIT_S)
-    until("the topic is known", lambda: name in brokers.admin.list_topics(timeout=WAIT_S).topics)
+    wait_until("the topic is known", lambda: name in brokers.admin.list_topics(timeout=WAIT_S).topics)
     return name
 
 
@@ -119,7 +119,7 @@ def test_a_topic_without_a_leader_waits_alone_and_heals_by_itself(
         served.until_written(other, "a")
         gateway.arm(point, signal.SIGSTOP)
         asked = aside.submit(served.produce, lone, "b")
-        until("the step is reached", lambda: gateway.is_struck)
+        wait_until("the step is reached", lambda: gateway.is_struck)
         brokers.cluster.kill_node(node)
         try:
             gateway.go_on()
@@ -135,7 +135,7 @@ def test_a_topic_without_a_leader_waits_alone_and_heals_by_itself(
         assert gateway.starts == 1
         for topic in (lone, other):
             # A marker may follow the answer: the coordinator writes it when the leader is back, or the owner does.
-            until(f"readers see {topic}", lambda topic=topic: is_seen(brokers, topic))  # type: ignore[misc]
+            wait_until(f"readers see {topic}", lambda topic=topic: is_seen(brokers, topic))  # type: ignore[misc]
 
 
 def test_readers_go_on_behind_an_abort_that_met_no_leader(brokers: Broker, tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_readers_go_on_behind_an_abort_that_met_no_leader(brokers: Broker, tmp_p
         finally:
             brokers.cluster.start_node(node)
         served.until_written(lone, "a", "b", "c")
-        until(f"readers see {lone}", lambda: is_seen(brokers, lone))
+        wait_until(f"readers see {lone}", lambda: is_seen(brokers, lone))
 
 
 async def test_any_broker_that_is_there_is_asked_about_topics(brokers: Broker) -> None:

@@ -16,7 +16,7 @@ from oncegate.ledgers.kafka.refusals import BrokersRefuse
 from oncegate.ledgers.kafka.watch import Deadlines
 from oncegate_spark import Gateway
 from oncegate_spark.errors import OncegateError
-from tests.matrix.world import until
+from tests.matrix.world import wait_until
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kafka_broker import Broker, one_broker
 from tests.support.kafka_rights import (
@@ -124,12 +124,12 @@ def test_rights_revoked_from_a_serving_gateway_are_reported_and_everything_conti
     try:
         with pytest.raises(OncegateError):
             claimed_until_refused(gateway, ids)
-        until(f"it says {words}", lambda: words in f"{namespace(gateway)} {gateway.log}")
+        wait_until(f"it says {words}", lambda: words in f"{namespace(gateway)} {gateway.log}")
     finally:
         give(broker, rights)
     assert claimed(gateway, next(ids), timeout_ms=120_000) == 1
     assert claimed(gateway, first) == 0
-    until("nothing fails any more", lambda: namespace(gateway).get("failing") == {})
+    wait_until("nothing fails any more", lambda: namespace(gateway).get("failing") == {})
 
 
 async def test_a_gateways_beats_go_on_when_the_right_to_write_them_is_given_back(

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from oncegate_spark import Gateway
-from tests.matrix.world import until
+from tests.matrix.world import wait_until
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kafka_broker import Broker
 from tests.support.kafka_topics import configure
@@ -67,11 +67,11 @@ def in_one_group(broker: Broker, gateway: GatewayProcess, *requests: Request) ->
         broker.cluster.pause_node(1)
         try:
             first = threads.submit(claim, gateway, f"before {requests}")
-            until("an append is under way", lambda: waiting(gateway) == (0, 1))
+            wait_until("an append is under way", lambda: waiting(gateway) == (0, 1))
             asked = []
             for request in requests:
                 asked.append(threads.submit(request))
-                until("it waits behind the others", lambda: waiting(gateway) == (len(asked), len(asked) + 1))
+                wait_until("it waits behind the others", lambda: waiting(gateway) == (len(asked), len(asked) + 1))
         finally:
             broker.cluster.resume_node(1)
         assert first.result()[0] == 200
@@ -117,7 +117,7 @@ def test_refused_rows_are_written_once_when_their_topic_accepts_them(
         assert large()[0] == 413
         assert broker.committed(topic) == before
         takes(broker, topic.topic, 1_048_588)
-        until("it is written", lambda: large()[0] == 200)
+        wait_until("it is written", lambda: large()[0] == 200)
         assert large()[0] == 200
     assert broker.committed(topic) == [*before, LARGE.encode()]
 
@@ -143,6 +143,6 @@ def test_a_topic_of_the_gateway_with_a_lower_limit_is_named_and_everything_conti
         assert (status, told["effect"]) == (507, "none"), told
         assert f"raise max.message.bytes of topic {frames}" in told["detail"]
         takes(broker, frames, 1_048_588)
-        until("an id is claimed", lambda: claim(gateway, "no frame fits")[0] == 200)
+        wait_until("an id is claimed", lambda: claim(gateway, "no frame fits")[0] == 200)
     assert broker.committed(there) == [b"a", LARGE.encode()]
     assert gateway.starts == 1

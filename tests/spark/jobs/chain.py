@@ -37,7 +37,7 @@ class StruckWriter:
             wait_for(self.folder, "gateway-is-dead")
         message = self.writer.write(batches, token, task)
         if here == TASK_RAISES and first_time(self.folder, "task-raised"):
-            raise RuntimeError("told to fail when all is staged")
+            raise RuntimeError("made to fail when all is staged")
         if here == WORKER_DIES and first_time(self.folder, "worker-died"):
             die()
         return message

@@ -59,14 +59,14 @@ class FaultyWriter:
         if self.fault == "kill_after_write" and first_time(self.folder, "killed"):
             die()
         if self.fault == "raise_thrice" and task.partition == 0 and task.attempt < 3:
-            raise RuntimeError(f"attempt {task.attempt} was told to fail")
+            raise RuntimeError(f"attempt {task.attempt} was made to fail")
         return message
 
     def _zombie(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Any:
         """Makes partition 0 fail every time; partition 1 continues after the write was aborted."""
         if task.partition == 0:
             wait_for(self.folder, "zombie-waits")
-            raise RuntimeError("partition 0 was told to fail")
+            raise RuntimeError("partition 0 was made to fail")
         first_time(self.folder, "zombie-waits")
         wait_for(self.folder, "aborted")
         message = self.writer.write(batches, token, task)
@@ -78,7 +78,7 @@ class FaultyWriter:
         half after the batch was replayed."""
         if task.partition == 0:
             wait_for(self.folder, "half-written")
-            raise RuntimeError("partition 0 was told to fail")
+            raise RuntimeError("partition 0 was made to fail")
         rows = pa.Table.from_batches(batches).combine_chunks()
         half = rows.num_rows // 2
         self.writer.write(iter(rows[:half].to_batches()), token, task)
@@ -98,10 +98,10 @@ class FaultyWriter:
 
     def commit(self, messages: Any, batch_id: int | None) -> None:
         if self.fault == "fail_before_commit" and first_time(self.folder, "failed"):
-            raise RuntimeError("the driver was told to fail before its commit")
+            raise RuntimeError("the driver was made to fail before its commit")
         self.writer.commit(messages, batch_id)
         if self.fault == "fail_after_commit" and first_time(self.folder, "failed"):
-            raise RuntimeError("the driver was told to fail after its commit")
+            raise RuntimeError("the driver was made to fail after its commit")
 
     def abort(self, messages: Any) -> None:
         self.writer.abort(messages)

@@ -5,7 +5,7 @@
 "killed": writes by sequence into topic t. Its driver is killed when the gateway has all of batch 1 and the commit log
 does not. "following": runs the same query to its end. Then, after records that are written meanwhile, it runs a new
 query with its own checkpoint from `committed_offsets`, and the same two with staged writes into topic s.
-FOLDER/told.json holds the results.
+FOLDER/results.json holds the results.
 """
 
 import json
@@ -105,7 +105,7 @@ def following(queries: Queries) -> None:
     told["offsets"] = {app: json.loads(text) for app, text in offsets.items()}
     queries.by_sequence(queries.rows(startingOffsets=offsets["etl"]), "lanes-after")
     queries.staged("staged-2", offsets["staged-1"])
-    (queries.folder / "told.json").write_text(json.dumps(told))
+    (queries.folder / "results.json").write_text(json.dumps(told))
     queries.spark.stop()
 
 

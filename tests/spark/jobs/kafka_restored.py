@@ -2,7 +2,7 @@
 
     python -m tests.spark.jobs.kafka_restored URL NAMESPACE FOLDER BOOTSTRAP
 
-FOLDER/told.json holds the outcome of each query: empty, or the error that stopped it.
+FOLDER/results.json holds the outcome of each query: empty, or the error that stopped it.
 """
 
 import base64
@@ -140,7 +140,7 @@ def main(url: str, namespace: str, folder: str, bootstrap: str) -> None:
     events.make_again()
     events.hold("x1", "x2", "x3")
     told["a topic that was made again"] = query.staged()
-    (query.folder / "told.json").write_text(json.dumps(told))
+    (query.folder / "results.json").write_text(json.dumps(told))
     query.spark.stop()
 
 

@@ -4,7 +4,7 @@ The kill comes after the counts of batch 0 were reported.
 
     python -m tests.spark.jobs.killed_observed URL NAMESPACE FOLDER
 
-FOLDER/in holds a file for each batch; FOLDER/told lists the reported batches, one a line.
+FOLDER/in holds a file for each batch; FOLDER/reported lists the reported batches, one a line.
 """
 
 import os
@@ -22,7 +22,7 @@ def main() -> None:
     url, namespace, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     spark = builder.config("spark.local.dir", str(folder / "local")).getOrCreate()
-    processes, told = folder / "processes", folder / "told"
+    processes, told = folder / "processes", folder / "reported"
     processes.write_text(f"{spark._jvm.java.lang.ProcessHandle.current().pid()} {os.getpid()}")
     spark.dataSource.register(DeadlySource)
 
