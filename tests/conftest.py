@@ -1,4 +1,5 @@
-"""Slow tests come first: what is left for the last worker is short. No test fails for want of a quiet machine."""
+"""Order of tests: slow ones first, so that the last worker's remaining tests are short. No test depends on a quiet
+machine."""
 
 import os
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from tests.support.spark_session import start
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
-# The longest first, by what one test of it takes; a folder stands for its files. `make test` prints what was slow.
+# The longest first, by the duration of one test; a folder includes its files. `make test` prints the slow ones.
 SLOWEST = (
     "tests/demo/test_whole.py",
     "tests/faults/server/test_kill_loop.py",
@@ -33,7 +34,8 @@ SLOWEST = (
     "tests/typing",
 )
 
-# What starts a JVM for most of its tests (Spark, Kafka brokers), and the longest of the others: `make test-long`.
+# Folders that start a JVM for most of their tests (Spark, Kafka brokers), and the longest of the others: `make
+# test-long`.
 LONG = (
     "tests/demo/",
     "tests/engine/maintenance/test_year.py",
@@ -48,7 +50,8 @@ LONG = (
 
 @pytest.fixture(scope="session", autouse=True)
 def no_variables_of_tests_alone() -> Iterator[None]:
-    """Seeds and counts were read when the tests were collected; a gateway that a test starts refuses such names."""
+    """Removes variables for tests, such as seeds, which were read at collection: a gateway that a test starts refuses
+    such names."""
     with pytest.MonkeyPatch.context() as patch:
         for name in unknown(os.environ, names()):
             patch.delenv(name, raising=False)
@@ -68,12 +71,12 @@ def spark(spark_log: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 def rank(test: str) -> int:
-    """Where a test's file stands in SLOWEST; behind it when it is quick."""
+    """Returns the position of a test's file in SLOWEST, or its length for a quick file."""
     return next((n for n, slow in enumerate(SLOWEST) if test.startswith(slow)), len(SLOWEST))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks those of `LONG`, and sorts tests by their file's rank; those of one file stay together, for the sake of its
+    """Marks the tests in `LONG`, and sorts tests by their file's rank; a file's tests stay together because they share
     fixtures."""
     for item in items:
         if item.nodeid.startswith(LONG):

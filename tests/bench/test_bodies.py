@@ -1,4 +1,4 @@
-"""What the load sends and how it reads answers: checked without servers."""
+"""The requests of the load and its parsing of answers, without servers."""
 
 import json
 

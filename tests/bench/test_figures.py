@@ -1,4 +1,4 @@
-"""The arithmetic of the bench: what is better, what was reached, medians, lines."""
+"""The arithmetic of the bench: comparisons, limits reached, medians, lines."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The mixed load: what is new, recent and old in it, and that its ids are those that anybody can make again."""
+"""The mixed load: its shares of new, recent and old ids, and that its ids are reproducible."""
 
 import numpy as np
 

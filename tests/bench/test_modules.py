@@ -1,4 +1,4 @@
-"""Every module of the bench can be imported: most are started by hand, so no other test meets a name that is gone."""
+"""Every module of the bench can be imported: most are started by hand, so no other test finds a missing name."""
 
 import importlib
 import pkgutil

@@ -1,4 +1,4 @@
-"""What the bench writes for people, and the lines that `make scale` draws to a billion."""
+"""The reports of the bench, and the lines that `make scale` extrapolates to a billion."""
 
 import itertools
 from dataclasses import replace
@@ -23,7 +23,7 @@ BASE = 100 << 20
 
 
 def window(asked: int, hot: int, cold: int, memory: int) -> Window:
-    """A window of a million ids that took half a second."""
+    """Returns a window of a million ids that took half a second."""
     return Window(
         asked,
         hot + cold,
@@ -44,7 +44,7 @@ def window(asked: int, hot: int, cold: int, memory: int) -> Window:
 
 @pytest.fixture
 def run() -> list[Window]:
-    """Thirty million ids in memory, then seventy million more of which as many leave it; 28 and 2 bytes each."""
+    """Returns thirty million ids in memory, then seventy million more while as many leave it; 28 and 2 bytes each."""
     windows = [replace(window(0, 0, 0, BASE), window_ids=0, seconds=0.0, cpu_s=0.0)]
     for millions in range(1, 101):
         ids = millions * 1_000_000
@@ -122,7 +122,7 @@ def test_every_row_of_the_picture_is_a_figure_that_the_page_quotes() -> None:
 
 
 def of_sections() -> dict[str, list[Figure]]:
-    """Figures by the names that the sections give them."""
+    """Returns figures under the names that the sections give them."""
     redis = [Figure(f"claim over Redis, packed, {n:,} ids, {clients} clients", 1e4, "ids/s") for n, clients in POINTS]
     calls = [Figure(f"claim over gRPC by {way}, packed, 10,000 ids", 2e6, "ids/s") for way in ("streams", "calls")]
     sampled = ["on, 1 % sampled", "on, all sampled"]
@@ -156,7 +156,7 @@ def test_a_run_with_nothing_to_show_leaves_no_picture(tmp_path: report.Path) -> 
 
 
 def texts_of(figures: list[Figure]) -> list[tuple[str, Any]]:
-    """Each text of the picture with its box, and the picture's own behind them all."""
+    """Returns each text of the picture with its box, and at the end the picture's own box."""
     canvas = picture([judged(figure, REACHES) for figure in figures])
     canvas.draw_without_rendering()
     texts = [one for one in canvas.findobj(Text) if one.get_visible() and one.get_text()]

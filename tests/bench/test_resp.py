@@ -1,4 +1,4 @@
-"""Redis' protocol by hand: what is sent, how long an answer is, and what it says."""
+"""Redis' protocol by hand: the requests, the length of an answer, and its content."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from bench.load import bodies, resp
 
 KEYS = resp.raw_ids(bodies.numbered(1, 0, 3))
-# What Redis 7.0.15 answers to a transaction over three members of which the second is there already.
+# The answer of Redis 7.0.15 to a transaction over three members of which the second exists already.
 ANSWER = b"+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n*3\r\n:0\r\n:1\r\n:0\r\n:2\r\n"
 
 

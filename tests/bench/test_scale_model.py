@@ -1,4 +1,4 @@
-"""What a run says of a billion ids: a rate that falls with what merges write, and by nothing else."""
+"""Extrapolation to a billion ids: a rate that falls only with the bytes that merges write."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ class Done:
 
 
 def some_windows(count: int = 40) -> list[Done]:
-    """Every third with a merge in it."""
+    """Returns windows, every third with a merge."""
     return [Done(MILLION, 50 * MILLION + (n % 3 == 0) * 300 * MILLION + n * MILLION) for n in range(count)]
 
 
@@ -35,7 +35,7 @@ def test_what_no_price_explains_is_the_residual() -> None:
 
 
 def test_no_price_is_below_zero() -> None:
-    """Where windows that wrote more happened to be faster, bytes are free, and an id costs what it cost on average."""
+    """If windows that wrote more were by chance faster, bytes cost nothing, and an id costs its average."""
     windows = some_windows()
     found = fitted(windows, [0.9 - 1e-9 * one.written_bytes for one in windows])
     assert found.byte_s == 0
@@ -45,7 +45,7 @@ def test_no_price_is_below_zero() -> None:
 
 
 def test_records_are_written_again_by_merges_ever_more_often_but_far_less_than_in_proportion() -> None:
-    """Of four runs: the cube root of the number of rounds, or so."""
+    """With merges of four runs: roughly the cube root of the number of rounds."""
     each = [record_writes(rounds * MILLION, MILLION) / rounds / MILLION for rounds in (3, 30, 250, 1_000)]
     assert each[0] == 1, "up to three runs nothing is merged"
     assert each == sorted(each)

@@ -1,4 +1,4 @@
-"""The load's clients against a small server: all requests answered once, failures told, a warm-up left out."""
+"""The load's clients against a small server: all requests answered once, failures reported, a warm-up left out."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -18,7 +18,8 @@ Answer = Callable[[int], list[bytes]]
 
 @asynccontextmanager
 async def serving(answer: Answer) -> AsyncIterator[tuple[int, list[int]]]:
-    """A server that reads requests of REQUEST's length and writes the pieces of an answer; how many it read."""
+    """Starts a server that reads requests of REQUEST's length and writes the pieces of an answer; yields its port and
+    the counts read."""
     read: list[int] = []
     serving: set[asyncio.Task[None]] = set()
 

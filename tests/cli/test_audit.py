@@ -1,4 +1,4 @@
-"""Duplicates in what is there already: how many, how old, why they came, and what each horizon would have caught."""
+"""Duplicates in existing data: their number, age and cause, and how many each retention of ids would have caught."""
 
 import json
 import random
@@ -34,7 +34,7 @@ def audited(*words: object) -> Any:
 
 @pytest.fixture
 def orders(tmp_path: Path) -> Path:
-    """a: three times, by one attempt, by another of its batch, a day later by a third; b: twice at once; c: once."""
+    """a: three copies: one attempt, another of its batch, and a third a day later; b: twice at once; c: once."""
     times = [BEGIN_MS + 24 * HOUR_MS, BEGIN_MS, BEGIN_MS + 500, BEGIN_MS, BEGIN_MS, BEGIN_MS, BEGIN_MS]
     table = pa.table(
         {

@@ -1,4 +1,4 @@
-"""What `oncegate size` says is held against what is measured: 20 % either way, memory and disk."""
+"""Compares the estimates of `oncegate size` with measurements of memory and disk: within 20 % either way."""
 
 import asyncio
 import tracemalloc
@@ -41,7 +41,7 @@ class Silent:
 
 
 def grow(index: ClaimIndex, ids: int, batch: int, first: int = 0, payloads: bool = False) -> ClaimIndex:
-    """The index, in which so many ids more were claimed and completed; with `payloads`, or without."""
+    """Claims and completes `ids` more ids in the index, with or without `payloads`; returns the index."""
     rng = np.random.default_rng(first)
     for call in range(first, first + ids // batch):
         index.make_room(batch, call)
@@ -62,7 +62,7 @@ def test_the_table_has_its_documented_size_wherever_its_segments_are() -> None:
 
 
 def test_payload_digests_have_their_documented_size() -> None:
-    """In the table, in a saved index, in an entry."""
+    """Measures the table, a saved index and an entry."""
     index, batch = ClaimIndex(), 10_000
     work = sizing.Work(rate=1.0, horizon_s=1.0, filter_bytes=1.0, payload_digests=True)
     for claims in range(5, 70, 5):
@@ -76,7 +76,7 @@ def test_payload_digests_have_their_documented_size() -> None:
 
 
 def test_results_have_their_documented_size() -> None:
-    """In memory, beside their rows; in an entry."""
+    """Measures the memory beside the rows, and an entry."""
     index, claims = ClaimIndex(), 500
     for call in range(claims):
         raw = call.to_bytes(16, "big")
@@ -113,7 +113,7 @@ def test_a_claim_that_can_be_named_has_its_documented_size() -> None:
 
 
 def named(names: int) -> ShardIndex:
-    """The index of a stream that has committed so many batches without rows."""
+    """Returns the index of a stream that has committed `names` batches without rows."""
     index = ShardIndex()
     for number in range(1, names + 1):
         nonce, digest = number.to_bytes(16, "little"), number.to_bytes(32, "little")
@@ -169,7 +169,7 @@ def test_a_saved_index_is_as_large_as_said(batch: int) -> None:
 
 
 async def settled(gateway: Gateway, batch: int, tokens: "count[int]", times: int) -> None:
-    """One client: claims of new ids, each completed."""
+    """Acts as one client that claims new ids and completes each claim."""
     namespace, deadline = gateway.namespace("default"), Deadline(gateway.clock, None)
     for token in (next(tokens) for _ in range(times)):
         ids = np.random.default_rng(token).integers(0, 1 << 63, (batch, 2), dtype=np.uint64)

@@ -1,4 +1,5 @@
-"""What one ledger knows is carried into another one: done stays done, taken stays its owner's, nothing else passes."""
+"""An export of one ledger imported into another: done ids stay done, taken ids stay their owner's, the rest is
+refused."""
 
 import json
 import shutil
@@ -33,7 +34,8 @@ def verdicts(client: Gateway, ids: list[str], **more: Any) -> list[str]:
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """300 ids that are done, one of them with a payload, and two that an owner took; the folder's gateway runs on."""
+    """Exports 300 done ids, one of them with a payload, and two that an owner took, from a gateway that keeps
+    running."""
     folder = tmp_path_factory.mktemp("carry")
     with LocalGateway(f"log:{folder / 'data'}") as gateway, Gateway(gateway.url, namespace="orders") as client:
         client.create_namespace()

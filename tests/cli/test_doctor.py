@@ -1,4 +1,4 @@
-"""The doctor: what is well is said so, each fault is one line with what to do, and a claim leaves nothing behind."""
+"""The doctor: it reports healthy checks, each fault is one line with a remedy, and its claim leaves nothing."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def run(*words: str) -> tuple[int, list[dict[str, Any]]]:
 
 
 def told(findings: list[dict[str, Any]], check: str, level: str | None = None) -> str:
-    """What was found at one check, of one level, in one text."""
+    """Returns the findings of one check, and of one level if given, as one text."""
     return " ".join(one["what"] for one in findings if one["check"] == check and level in (None, one["level"]))
 
 

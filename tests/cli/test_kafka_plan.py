@@ -1,4 +1,4 @@
-"""`oncegate kafka plan` without brokers: what it prints, and what it refuses in one line."""
+"""`oncegate kafka plan` without brokers: its output, and its one-line refusals."""
 
 import json
 import shlex

@@ -1,4 +1,4 @@
-"""`oncegate keys add`, `list` and `revoke`: what they print, what they keep, and what they refuse in one line."""
+"""`oncegate keys add`, `list` and `revoke`: their output, the stored file, and the one-line refusals."""
 
 import re
 from pathlib import Path
@@ -24,7 +24,7 @@ def run(*words: str, file: Path) -> tuple[int, str, str]:
 
 
 def added(name: str, file: Path) -> tuple[str, str]:
-    """The id and the secret of a new key."""
+    """Adds a key and returns its id and secret."""
     status, out, _ = run("add", name, "--role", "write", "--role", "ack", "--namespace", "orders", file=file)
     assert status == 0
     parts = keys.parts_of(out.strip())

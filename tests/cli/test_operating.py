@@ -1,4 +1,4 @@
-"""Operators' verbs against a real gateway: each says what it did, and the log who and why; a refusal leaves none."""
+"""Operators' verbs against a real gateway: each prints its effect and logs who and why; a refusal logs nothing."""
 
 import json
 import os
@@ -72,7 +72,8 @@ FORGET_ALL = ("forget", "--all", "--id-set", "orders", *WHY)
 
 @contextmanager
 def one_known(namespace: str) -> Iterator[Callable[[], list[str]]]:
-    """A namespace whose set `orders` knows one id; yields a call that returns which of it a new attempt is granted."""
+    """Creates a namespace whose set `orders` knows one id; yields a function that returns the ids a new attempt is
+    granted."""
     with Gateway(os.environ["ONCEGATE_URL"], namespace=namespace) as client:
         client.create_namespace()
         with client.attempt(id_set="orders") as attempt:
@@ -88,14 +89,14 @@ def one_known(namespace: str) -> Iterator[Callable[[], list[str]]]:
 
 
 def typed(keys: bytes, *arguments: str) -> tuple[int, str]:
-    """Runs a verb in a terminal of its own and types `keys` once it has asked; its status, and what it showed."""
+    """Runs a verb in a new terminal and types `keys` at its prompt; returns the exit status and the output."""
     ours, its = pty.openpty()
     try:
         command = (sys.executable, "-m", "oncegate", *arguments)
         process = subprocess.Popen(command, stdin=its, stdout=its, stderr=its, start_new_session=True)
         os.close(its)
         shown, is_typed = b"", False
-        with suppress(OSError):  # a terminal that its last program has left
+        with suppress(OSError):  # the last program has closed the terminal
             while some := os.read(ours, 4_096):
                 shown += some
                 if not is_typed and shown.rstrip().endswith(b":"):
@@ -131,7 +132,7 @@ def test_a_set_is_forgotten_once_its_name_is_confirmed_by_an_option(url: str) ->
 def test_a_set_is_not_forgotten_without_its_name_and_nothing_is_noted(
     url: str, words: tuple[str, ...], says: str
 ) -> None:
-    """The fourth has no terminal that could be asked."""
+    """In the fourth case there is no terminal for the prompt."""
     with one_known("refusing-all") as granted:
         assert run(*FORGET_ALL, *words, "--namespace", "refusing-all") == (1, "", f"oncegate: {says}\n")
         assert granted() == []
@@ -251,7 +252,7 @@ def test_a_producer_is_fenced_and_its_next_attempt_need_not_wait(url: str) -> No
 def test_a_drain_of_a_gateway_that_restarts_meanwhile_is_no_drain(
     gateway: LocalGateway, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Status 0 would say that it may be stopped, and it takes new work."""
+    """Status 0 would mean that the gateway may be stopped, although it accepts new work."""
     with Gateway(url) as client:
         attempt = client.attempt()
         claimed = attempt.claim(["held over a restart"])

@@ -1,4 +1,4 @@
-"""Long verbs show how far they are where a person looks, and nothing where a program reads."""
+"""Long verbs show their progress on a terminal, and nothing to a program."""
 
 import json
 import os
@@ -15,7 +15,7 @@ VERBS = ("verify", "backup", "restore")
 
 
 def arguments(verb: str, folder: Path) -> list[str]:
-    """The verb over a new ledger, or over a copy of one."""
+    """Returns the verb's arguments for a new ledger, or for a copy of one."""
     data, copy = folder / "data", folder / "copy"
     log.init(str(data))
     if verb == "verify":

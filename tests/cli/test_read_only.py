@@ -1,4 +1,4 @@
-"""A user who may write the place of the data and nothing else, as in a container whose root is read-only."""
+"""A user who may write only the data folder, as in a container whose root is read-only."""
 
 import hashlib
 import os
@@ -17,7 +17,7 @@ from oncegate.runtime.kernel_cache import PACKAGE
 from tests.support.gateway_process import GatewayProcess
 
 NOBODY = 65_534
-# Reads what root reads, so that it finds Python wherever that lies, and writes what is its own.
+# Reads everything that root may read, so that it finds Python anywhere, and writes only its own files.
 AS_NOBODY = (
     *("setpriv", "--reuid", f"{NOBODY}", "--regid", f"{NOBODY}", "--clear-groups"),
     *(part for of in ("inh", "ambient") for part in (f"--{of}-caps", "-all,+dac_read_search")),
@@ -26,7 +26,8 @@ AS_NOBODY = (
 
 
 def can_be_nobody() -> bool:
-    """Whether this process may become that user: as root, with the rights that a container may have taken."""
+    """Returns whether this process may become that user: it must be root with rights that a container may have
+    removed."""
     return bool(shutil.which("setpriv")) and subprocess.run([*AS_NOBODY, "true"], check=False).returncode == 0
 
 
@@ -45,14 +46,14 @@ def homeless(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def open_path() -> Iterator[Path]:
-    """A folder that every user may look into; pytest's own are for root alone."""
+    """Yields a folder that every user may read; pytest's own are for root alone."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)
 
 
 def filled(cache: Path) -> Path:
-    """All kernels of this environment, as numba lays them out in the folder that NUMBA_CACHE_DIR names."""
+    """Fills the cache with all kernels of this environment, as numba arranges them below NUMBA_CACHE_DIR."""
     compile_kernels()
     for kernel in COMPILED:
         folder = Path(kernel.py_func.__code__.co_filename).parent

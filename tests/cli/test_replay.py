@@ -1,4 +1,4 @@
-"""A dead job's input is sent once more: what is written is dropped, what is missing is written, whenever it stops."""
+"""A dead job's input is sent again: written rows are dropped, missing ones are written, wherever the job stopped."""
 
 import json
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ def gateway() -> Iterator[LocalGateway]:
 
 @pytest.fixture
 def where(gateway: LocalGateway, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Where:
-    """A namespace of this test alone, whose job died when it had written the first half of its input."""
+    """Returns a new namespace whose job died after it had written the first half of its input."""
     monkeypatch.delenv("ONCEGATE_API_KEY", raising=False)
     monkeypatch.setattr(inputs, "BATCH_ROWS", BATCH)
     found = Where(gateway.url, f"n{abs(hash(request.node.name)):x}"[:40])
@@ -51,7 +51,7 @@ def run(where: Where, source: Path, *more: str, id_col: str = "order", topic: st
 
 
 def replayed(where: Where, source: Path, *more: str) -> dict[str, Any]:
-    """What the counts are that are not 0."""
+    """Returns the counts that are not 0."""
     status, out, err = run(where, source, *more, "--json")
     assert status == 0, err
     return {name: count for name, count in json.loads(out).items() if type(count) is int and count}
@@ -64,7 +64,7 @@ def refused(where: Where, source: Path, *more: str, **named: str) -> str:
 
 
 def written(where: Where) -> list[str]:
-    """The ids in the topic, sorted."""
+    """Returns the ids in the topic, sorted."""
     with closing(asking.GatewayClient(where.url, where.namespace)) as client:
         rows, _ = client.fetch("orders", 0, 0, 10_000, ["order"])
     return sorted(rows["order"].to_pylist())
@@ -107,7 +107,7 @@ ZIPS = ["00501", "501", "NA", "2.50", "2.5", "2026-11-20", "2026-11-20 00:00:00"
 def test_ids_of_text_are_those_that_the_job_wrote_whatever_they_look_like(
     where: Where, tmp_path: Path, kind: str
 ) -> None:
-    """Row by row and all at once: a neighbour, a block and another file change nothing."""
+    """The ids do not depend on neighbours, blocks or other files: read row by row and all at once."""
     rows = pa.table({"order": ZIPS, "cents": pa.array(range(len(ZIPS)), pa.int64())})
     with where.client() as client, client.attempt() as attempt:
         attempt.produce("orders", rows, id_col="order")

@@ -1,4 +1,5 @@
-"""Verbs that ask a running gateway: with the key of their environment, over TLS, never where others read it."""
+"""Verbs that call a running gateway: with the key from their environment, over TLS, and never in plain text over a
+network."""
 
 import asyncio
 import io
@@ -26,7 +27,7 @@ def explained(*words: str) -> tuple[int, str]:
 
 
 def replayed(folder: Path, *words: str) -> tuple[int, str]:
-    """Sends one row into a topic that is made for it; also what goes past `RunningGateway` is over TLS."""
+    """Sends one row into a new topic; covers the requests that bypass `RunningGateway`."""
     gateway = RunningGateway(words[1], ca=folder / "ca.pem", certificate=folder / "both.pem")
     gateway.ask("v1/namespaces/default/topics/orders", {"partitions": 1}, "PUT")
     (folder / "orders.csv").write_text("order\na\n")
@@ -37,7 +38,7 @@ def replayed(folder: Path, *words: str) -> tuple[int, str]:
 
 
 def verified(folder: Path, *words: str) -> tuple[int, str]:
-    """Compares the topic with that file: this goes past `RunningGateway` too."""
+    """Compares the topic with that file; bypasses `RunningGateway` too."""
     named = ["verify", "--against", "orders", "--input", str(folder / "orders.csv"), "--id-col", "order"]
     result = CliRunner().invoke(app, [*named, "--state", str(folder / "state"), *words])
     return result.exit_code, result.stdout + result.stderr
@@ -74,7 +75,7 @@ async def test_a_verb_asks_over_tls_with_its_key_and_its_certificate(
 
 @pytest.fixture(params=[b"", b"+PONG\r\n"], ids=["it goes away", "it speaks no HTTP"])
 def speechless(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The address of somebody who reads a request and gives no answer to it."""
+    """Yields the address of a server that reads a request and never answers."""
 
     def serve(listening: socket.socket) -> None:
         while True:
@@ -95,7 +96,8 @@ def speechless(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def test_requests_without_an_answer_are_unknown_and_reads_are_not(speechless: str) -> None:
-    """Told that nobody is there, an operator would send it once more: a fence shuts out whoever has come since."""
+    """If the error claimed that no gateway is there, an operator would repeat the fence and shut out a producer that
+    has come since."""
     for words, told in (
         (("fence", "p", "--reason", "x"), "whether it was done is unknown; see what is there (`oncegate log`)"),
         (("forget", "a", "--reason", "x"), "whether it was done is unknown"),

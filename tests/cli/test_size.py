@@ -1,4 +1,4 @@
-"""`oncegate size`: what it prints, what it refuses."""
+"""`oncegate size`: its output and its refusals."""
 
 import json
 

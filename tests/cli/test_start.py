@@ -1,4 +1,4 @@
-"""What a start does without, and how a verb ends that a signal ends."""
+"""Modules that a start does not import, and a verb's exit after a signal."""
 
 import importlib.util
 import re
@@ -30,7 +30,7 @@ def test_a_gateway_starts_without_pandas_where_that_is_installed(
 
 @pytest.fixture(params=[signal.SIGTERM, signal.SIGHUP])
 def number(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[signal.Signals]:
-    """A signal that does what it does in a new process; and no import hook is left behind."""
+    """Restores a signal's default action, as in a new process, and removes import hooks afterwards."""
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
     before = signal.signal(request.param, signal.SIG_DFL)
     yield request.param
@@ -70,12 +70,12 @@ def test_two_processes_compile_the_kernels_of_a_new_environment_and_the_next_one
 
 
 def compiling() -> str:
-    """What set-up's last step says, in a process of its own."""
+    """Returns the output of the last set-up step, run in a new process."""
     code = "from oncegate.app import compile_kernels; compile_kernels()"
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
 
-# Libraries and rooms that take more of a processor's time to import than a verb may take to start.
+# Libraries and packages whose import takes more processor time than a verb may take to start.
 HEAVY = ("cryptography", "numba", "numpy", "oncegate.ledgers", "oncegate.settings", "pyarrow", "pydantic", "structlog")
 
 

@@ -1,4 +1,4 @@
-"""The command line's own verbs: what they say, what they refuse, in one line each."""
+"""The command line's own verbs: their output, and their refusals in one line each."""
 
 import json
 import os
@@ -189,7 +189,7 @@ def test_a_verb_without_a_ledger_reports_that_in_one_line_without_a_traceback(wo
 
 
 def test_an_output_that_is_read_no_further_ends_a_verb_without_a_word() -> None:
-    """As `oncegate ledger dump --json | head -1` does."""
+    """`oncegate ledger dump --json | head -1` closes the output early."""
     reading, writing = os.pipe()
     os.close(reading)
     command = [sys.executable, "-m", "oncegate", "config", "--json"]

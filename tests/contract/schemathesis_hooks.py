@@ -1,4 +1,4 @@
-"""What schemathesis has to know of bodies that are no JSON, and of parameters that are for some bodies alone."""
+"""Hooks for schemathesis: bodies that are not JSON, and parameters that only some bodies allow."""
 
 import base64
 import hashlib
@@ -10,7 +10,7 @@ import schemathesis
 from hypothesis import strategies as st
 
 PACKED, ARROW = "application/vnd.oncegate.packed", "application/vnd.apache.arrow.stream"
-# Of eight bytes each, increasing: as many as are a whole number of ids, with payloads or without.
+# Increasing sequences of eight bytes each: a whole number of ids, with or without payloads.
 NAMESPACE = re.compile("[a-z0-9][a-z0-9_.-]{0,62}")
 MAKES = {"createNamespace", "deleteNamespace"}
 SEQUENCES = st.sets(st.integers(0, 2**64 - 2), max_size=8).map(lambda found: sorted(found)[: len(found) & ~3])
@@ -45,12 +45,13 @@ def as_they_are(_: Any, value: Any) -> Any:
 
 @schemathesis.hook
 def before_call(context: Any, case: Any, kwargs: Any) -> None:
-    """Leaves away what is for another body, adds what this one needs; Arrow is what its operation reads."""
+    """Removes parameters that belong to another body, and adds those that this one needs; Arrow bodies get valid
+    Arrow."""
     operation = context.operation.definition.raw
     if operation["operationId"] not in MAKES and NAMESPACE.fullmatch(str(case.path_parameters.get("namespace"))):
         case.path_parameters["namespace"] = "default"
     if operation["operationId"] == "drainGateway" and isinstance(case.body, dict) and case.body.get("draining") is True:
-        # A drained gateway refuses all that comes behind.
+        # A drained gateway refuses all later requests.
         case.body["draining"] = False
     body = case.body if isinstance(case.body, dict) else {}
     # A schema cannot require equal or ordered members; tests/transports covers these refusals.
@@ -78,7 +79,7 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
             given[name] = str(parameter["example"])
 
 
-# Rules between values, which JSON Schema has no words for: what the refusal of each says.
+# Messages of refusals by rules between values, which JSON Schema cannot express.
 BETWEEN_VALUES = re.compile(
     "driver and batch go together"  # headers; the members of JSON bodies have a rule in the schema
     "|the records' types cannot be told"  # a column that is a list in one record, and none in another
@@ -86,7 +87,7 @@ BETWEEN_VALUES = re.compile(
     "|comes after last"
     "|sequence .* follows .*: they are named in the order"
     "|sequences in one request; at most"
-    "|schema_ipc|Arrow schema"  # bytes of a format of its own
+    "|schema_ipc|Arrow schema"  # bytes of a separate format
     "|has no columns"  # rows without a member, before the topic has a schema
     "|names .*, and the (rows|topic) ha"
     "|a row is known by id_col, or by producer"
@@ -95,17 +96,18 @@ BETWEEN_VALUES = re.compile(
     "|needs the same number of columns"
     "|payloads for .* ids"
     "|is there twice"
-    "|who is missing"  # where no credential says it
+    "|who is missing"  # if no credential names a person
 )
 
 
 @schemathesis.hook
 def filter_failure(context: Any, failure: Any, case: Any, response: Any) -> bool:
-    """A refusal by a rule between values is none of the schema; GET also reads a producer that is named `a:claim`."""
+    """Accepts a refusal by a rule between values although the schema allows the request; GET also reads a producer
+    named `a:claim`."""
     if "Allow header" in failure.title:
         return "/producers/" not in case.path
     if "Schema-violating" in failure.title:
-        # 413 is a refusal too; and what violated the schema of an import was its body, which is another now.
+        # 413 is a refusal too; the schema violation of an import was in its body, which the hook has replaced.
         return bool(response.status_code != 413 and not ("ids:import" in case.path and case.body == IMPORTED))
     is_refused = "Schema-valid" in failure.title and response.status_code in {400, 413}
     return not (is_refused and BETWEEN_VALUES.search(response.json()["detail"]))

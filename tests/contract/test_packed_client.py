@@ -1,4 +1,4 @@
-"""A client that knows nothing but the document claims, completes and is told DUPLICATE, in packed bodies alone."""
+"""A client written from the document alone claims, completes and gets DUPLICATE, with packed bodies only."""
 
 import base64
 import hashlib

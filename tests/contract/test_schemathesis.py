@@ -1,6 +1,6 @@
-"""What the document allows is accepted, what it forbids is refused, and every answer is one that it has.
+"""The gateway accepts the document's valid requests and refuses its invalid ones; every answer is documented.
 
-schemathesis makes the requests of the document, by its schemas, its examples and its links, the same at every run.
+schemathesis generates the requests from the document's schemas, examples and links, the same at every run.
 """
 
 import os
@@ -14,7 +14,7 @@ from tests.support.gateway_process import GatewayProcess
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 HERE = Path(__file__).parent
-# Of each operation, in each phase; some 3,000 requests in half a minute. More and another seed: by hand.
+# Examples of each operation in each phase; some 3,000 requests in half a minute. More and another seed: by hand.
 EXAMPLES = os.environ.get("ONCEGATE_EXAMPLES", "5")
 SEED = os.environ.get("ONCEGATE_TEST_SEED", "7")
 

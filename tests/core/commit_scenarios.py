@@ -1,4 +1,4 @@
-"""One story per row of the commit table, told to a real index; its facts are what the index then says."""
+"""A scenario for each row of the commit table: entries applied to a real index, which then gives the facts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ def winner(token: int = 1, rows: int = 10, fingerprint: int = 77, chunks: int = 
 
 
 class Told:
-    """An index, and the entries it was told."""
+    """An index, and the number of entries applied to it."""
 
     def __init__(self) -> None:
         self.index = BatchIndex()
@@ -75,7 +75,7 @@ BATCH = batch("5")
 
 @dataclass(frozen=True)
 class Scenario:
-    """`row`: the name of the row that must decide."""
+    """A scenario; `row`: the name of the row that must decide."""
 
     row: str
     facts: Callable[[], Facts]
@@ -122,7 +122,7 @@ def _again(
 
 
 def _after(*committed: str, version: str = "5", run: bytes | None = None, previous: bytes | None = None) -> Facts:
-    """A commit of a version by a job, where these are committed; all of it is staged."""
+    """Returns the facts of a fully staged version's commit by a job, after these versions were committed."""
     told = Told()
     for number, one in enumerate(committed):
         told.committed(batch(one), run=None, nonce=100 + number, digest=None)
@@ -131,7 +131,8 @@ def _after(*committed: str, version: str = "5", run: bytes | None = None, previo
 
 
 def _behind_a_restored(previous: bytes) -> Facts:
-    """Batch 5, where batch 4 was committed, and read again by a restored checkpoint under another entry."""
+    """Returns the facts of batch 5 after batch 4 was committed and a restored checkpoint read it again under another
+    entry."""
     told = Told()
     told.committed(batch("4"), digest=BEFORE, reads=READ)
     told.asked(batch("4"), LATER_RUN, 2, "DUPLICATE", OTHER_BEFORE)

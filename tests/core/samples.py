@@ -1,7 +1,7 @@
-"""One entry of each kind, with every field at a value of its own: what the golden files encode.
+"""A sample of each kind of entry, with a distinct value in every field: the content of the golden files.
 
-`python -m tests.core.samples` writes tests/golden/entries/<kind>.hex for kinds that have none. A file that is
-there is never rewritten: ledgers hold these bytes, so a change of them needs a new version of the format.
+`python -m tests.core.samples` writes tests/golden/entries/<kind>.hex for kinds that have none. It never rewrites an
+existing file: ledgers hold these bytes, so a change of them needs a new version of the format.
 """
 
 import struct

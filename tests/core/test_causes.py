@@ -1,4 +1,4 @@
-"""The table of causes: every row is of use, every case has one, and nothing is guessed."""
+"""The table of causes: every row is needed, every case has a row, and nothing is guessed."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def test_every_way_in_which_two_writers_may_be_to_each_other_has_a_cause() -> No
     assert set(found) == set(Cause) - {Cause.CLIENT_RETRY}
 
 
-# By hand: what each row is for, without which the table could say anything.
+# Written by hand: the purpose of each row, without which the table could contain anything.
 BY_HAND = """
 JOB           OTHER   -      OTHER_JOB
 BATCH         OTHER   -      UPSTREAM

@@ -1,4 +1,4 @@
-"""The commit table: every row is reached by a story, and is needed."""
+"""The commit table: every row is reached by a scenario, and is needed."""
 
 from dataclasses import replace
 from functools import cache
@@ -12,12 +12,12 @@ from tests.core.commit_scenarios import SCENARIOS
 
 @cache
 def facts_of(story: str) -> Facts:
-    """What the index says; the table has no part in it."""
+    """Returns the index's facts, without the table."""
     return SCENARIOS[story].facts()
 
 
 def wrong() -> set[str]:
-    """The stories that the table in force does not end as it should."""
+    """Returns the scenarios that the present table decides wrongly."""
     found = set()
     for story, scenario in SCENARIOS.items():
         right = next(row for row in COMMIT if row.name == scenario.row)
@@ -61,6 +61,6 @@ def test_no_row_can_end_otherwise(at: int, outcome: CommitOutcome, monkeypatch: 
 
 
 def test_the_batch_before_must_be_looked_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tried last it would never be reached: whatever is not committed was decided above it."""
+    """Tried last it would never be reached: the rows above decide every case that is not committed."""
     monkeypatch.setattr(batches, "COMMIT", (*COMMIT[1:], COMMIT[0]))
     assert "a zombie committed the batch before with other input" in wrong()

@@ -1,4 +1,4 @@
-"""The tables about what clients write themselves: complete, with rule and reason, and safe cell by cell."""
+"""The tables about records that clients write themselves: complete, with rule and reason, and safe cell by cell."""
 
 from collections.abc import Mapping
 from enum import IntEnum

@@ -35,7 +35,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 
 
 def values_of(cls: type[Any]) -> dict[str, st.SearchStrategy[Any]]:
-    """What each field may be; a tagged one, which may be left out, is now and then as by default."""
+    """Returns strategies for each field's values; a tagged field, which may be left out, sometimes has its default."""
     hints = get_type_hints(cls, include_extras=True)
     values = {field.name: VALUES[hints[field.name].__metadata__[0]] for field in fields(cls)}
     left_out = {field.name: field.default for field in fields(cls) if field.default is not MISSING}
@@ -56,7 +56,7 @@ def without_tagged(entry: Entry) -> Entry:
 
 
 def tagged(*pairs: tuple[int, bytes]) -> bytes:
-    """The end of an entry with these tagged fields."""
+    """Encodes these tagged fields as the end of an entry."""
     return bytes((len(pairs),)) + b"".join(struct.pack("<BI", tag, len(data)) + data for tag, data in pairs)
 
 
@@ -155,7 +155,7 @@ def test_tags_that_come_twice_or_out_of_order_are_refused(pair: tuple[int, int])
 
 
 def test_a_tagged_field_with_a_default_or_extra_data_is_refused() -> None:
-    """One encoding per entry: bytes that would decode to the same entry are no entry."""
+    """An entry has one encoding: other bytes that would decode to the same entry are invalid."""
     data = encode(SAMPLES["claimed"])
     with pytest.raises(EntryError, match="tag 1 says what is meant without it"):
         decode(data[:-1] + tagged((1, bytes(4))))
@@ -181,7 +181,7 @@ def test_a_text_that_is_not_utf8_is_refused() -> None:
 
 
 def test_a_flag_that_is_neither_none_nor_a_value_is_refused() -> None:
-    """One encoding per entry: bytes that would decode to the same entry are no entry."""
+    """An entry has one encoding: other bytes that would decode to the same entry are invalid."""
     data = encode(SAMPLES["committed_unknown"])
     at = data.index(b"\0" + bytes(range(0xA0, 0xB0)))
     with pytest.raises(EntryError, match="neither none nor a value"):

@@ -1,4 +1,5 @@
-"""Up to when an id is past: nothing is where all is known, and from the first millisecond that may be forgotten on."""
+"""The time up to which an id is past: no id is past if all are known, else those from the first millisecond that may be
+forgotten."""
 
 import pytest
 

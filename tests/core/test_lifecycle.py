@@ -33,8 +33,8 @@ from oncegate.core.lifecycle import (
     is_taken,
 )
 
-# The cells by hand: O opening, F following, S serving, f full, a away, l leaving, L lost, D down, X superseded,
-# . stopped.
+# The cells by hand: O opening, F following, S serving, f full, a away, l leaving, L lost, D down, X superseded, .
+# stopped.
 LETTERS = dict(zip("OFSfalLDX.", State, strict=True))
 NEXT = {
     # from:                 O F S f a l L D X .
@@ -56,7 +56,7 @@ NEXT = {
     Event.STOPPED: "        . . . . . . . . . .",
 }
 G, W, N, U = AppendOutcome.GOES_ON, AppendOutcome.DURABLE, AppendOutcome.NOT_WRITTEN, AppendOutcome.UNKNOWN
-# In flight, waiting, when it is opened again, whether the ledger is known to be down.
+# In flight, waiting, when the ledger is reopened, whether the ledger is known to be down.
 CALLERS_GET = {
     Event.OPENED: (G, G, Reopen.NO, False),
     Event.STANDS_BY: (G, G, Reopen.SOON, False),
@@ -146,13 +146,13 @@ def test_an_ended_ledger_serves_again_only_after_a_new_opening(state: State) -> 
 @pytest.mark.parametrize(("first", "later"), list(product((*BY_APPENDS, *BESIDE_APPENDS), repeat=2)))
 def test_of_two_ends_of_one_ledger_the_first_counts(first: Event, later: Event) -> None:
     state = AFTER[State.SERVING, first].effect
-    # An opening meets a newer owner by the same event; the end of an append comes once (`GroupCommit.end`).
+    # The same event reports a newer owner to an opening; an append ends only once (`GroupCommit.end`).
     after = state if later is Event.FENCED else AFTER[state, later].effect
     assert after is state
 
 
 def test_an_unknown_outcome_is_never_reported_as_refused_or_done() -> None:
-    """Every event that may leave an append written: whoever is in it gets UNKNOWN, in whatever state it comes."""
+    """Covers every event after which an append may have been written: its callers get UNKNOWN in every state."""
     doubtful = {Event.UNKNOWN, Event.FAILED, Event.DAMAGED, *BESIDE_APPENDS}
     assert {event for event in Event if ENDS[event].effect.in_flight is AppendOutcome.UNKNOWN} == doubtful
     for event in doubtful:

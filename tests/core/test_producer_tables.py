@@ -45,7 +45,7 @@ from oncegate.core.producers import (
     sequence_table,
 )
 
-# A driver has no lease, so none of its registrants meets a live one.
+# A driver has no lease, so its registrations never meet a live one.
 WHOLE: dict[str, tuple[Mapping[Any, Any], set[Any]]] = {
     "producer": (PRODUCER, set(Standing)),
     "driver": (DRIVER, set(Standing)),

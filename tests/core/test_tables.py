@@ -1,4 +1,4 @@
-"""Verdicts, errors and decisions as tables: complete, unambiguous, and as they are drawn."""
+"""Verdicts, errors and decisions as tables: complete, unambiguous, and equal to the drawn tables."""
 
 import re
 

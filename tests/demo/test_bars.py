@@ -1,4 +1,4 @@
-"""Where the demo has come to, on a narrow terminal and through a pipe."""
+"""The demo's progress, on a narrow terminal and through a pipe."""
 
 import io
 import re
@@ -10,7 +10,7 @@ from demo.bars import Bars, signs
 from demo.events import Event
 from demo.plan import EMBEDDED, KAFKA, Plan
 
-# What moves a terminal's cursor.
+# The sequences that move a terminal's cursor.
 MOVES = re.compile(r"\x1b\[[0-9?;]*[A-Za-z]|\r")
 BATCHES = EMBEDDED.size.batches
 STRUCK: list[Event] = [{"kind": "injected", "fault": "task_error"}]

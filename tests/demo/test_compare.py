@@ -24,7 +24,7 @@ def row(flight: int) -> Row:
 
 @pytest.fixture
 def ran(tmp_path: Path) -> Ran:
-    """A run over two parts, each a micro-batch of its own: part 0 in batch 4, part 1 in batch 5."""
+    """Returns a run over two parts, each its own micro-batch: part 0 in batch 4, part 1 in batch 5."""
     log = tmp_path / "checkpoint" / "sources" / "0"
     log.mkdir(parents=True)
     entries = [json.dumps({"path": f"file:///inbox/flights-0{n}.csv", "batchId": 4 + n}) for n in range(2)]

@@ -1,4 +1,4 @@
-"""The flights: all of them, in files that Spark takes in order."""
+"""The flights: complete, in files that Spark takes in order."""
 
 import subprocess
 import sys
@@ -60,7 +60,7 @@ def test_rows_are_sent_twice_within_a_partition_in_a_later_batch_and_after_a_res
 
 
 def _copies(part_of: dict[bytes, int], n: int, part: list[bytes]) -> list[bytes]:
-    """Rows of another part, and those that stand here more than once, but for the first of them."""
+    """Returns the rows of another part, and every repetition of a row after the first."""
     own = [line for line in part if part_of[line] == n]
     return [line for line in part if part_of[line] != n] + list((Counter(own) - Counter(set(own))).elements())
 

@@ -1,4 +1,4 @@
-"""Events told by several processes, and processes ended by pid."""
+"""Events from several processes, and processes ended by pid."""
 
 import contextlib
 import multiprocessing

@@ -13,7 +13,7 @@ from demo.proxy import Proxy, Trap, kind_of
 
 
 class _Echo(BaseHTTPRequestHandler):
-    """Answers with what it got, and remembers every request it acted on."""
+    """Echoes the request, and records every request that it acted on."""
 
     protocol_version = "HTTP/1.1"
     acted: ClassVar[list[tuple[str, bytes]]] = []
@@ -61,7 +61,7 @@ def ask(proxy: Proxy, path: str, body: bytes = b"x", token: str = "t1", call: in
 
 
 class _Told:
-    """A trap that remembers what it was told; not ready until `begin()`."""
+    """A trap that records its events; not ready until `begin()`."""
 
     def __init__(self, kind: str, ready: bool = True) -> None:
         self.struck: list[str] = []

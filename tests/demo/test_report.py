@@ -20,7 +20,7 @@ RUNS = [way.name for way in EMBEDDED.ways]
 
 
 def good() -> dict[str, Any]:
-    """What a run of the demo looks like when all is well."""
+    """Returns the report of a successful run of the demo."""
 
     def run(duplicated: int, takeovers: int, per_fault: int, salted: int = 0) -> dict[str, Any]:
         faults = {f.name: {"injected": True, "hit": True, "duplicated": per_fault} for f in FAULTS}
@@ -106,7 +106,7 @@ def test_a_terminal_of_80_columns_shows_each_run_s_counts_in_one_line(plan: Plan
 
 
 def grown(one: report.Judged) -> report.Judged:
-    """With counts that are as wide as any of a real run."""
+    """Returns the result with counts as wide as any of a real run."""
     compared = replace(one.compared, rows_in=343_776, rows_out=1_343_776, duplicated=1_000_000)
     ran = replace(one.ran, seconds=300.0, takeover_rows=10_000, salted_rows=7_000 if one.ran.name == "ids" else 0)
     return report.Judged(one.plan, ran, compared)
@@ -118,7 +118,7 @@ def test_no_label_of_a_fault_overlaps_another() -> None:
 
 
 def on_kafka() -> dict[str, Any]:
-    """What a run of the demo on Kafka looks like when all is well."""
+    """Returns the report of a successful run of the demo on Kafka."""
     runs = {way.name: {**good()["staged"], "salted_rows": 2 * way.salted} for way in KAFKA.ways}
     for name, run in runs.items():
         met = KAFKA.faults_of(name)

@@ -1,4 +1,4 @@
-"""The demo's own machinery on a real Spark and a real gateway."""
+"""The demo's own processes on a real Spark and a real gateway."""
 
 import signal
 import subprocess
@@ -37,7 +37,7 @@ def test_a_run_meets_all_six_faults_and_writes_every_flight_once(tmp_path: Path,
 
 
 def started_below(folder: Path) -> list[psutil.Process]:
-    """Every living process that was given a path in `folder`."""
+    """Returns every living process with a path in `folder` among its arguments."""
     return [
         process
         for process in psutil.process_iter(["cmdline", "status"])

@@ -1,4 +1,4 @@
-"""deploy/compose.yaml says what deploy/kafka says; no Docker is needed, so what it does when run is not tested."""
+"""deploy/compose.yaml matches deploy/kafka. The tests need no Docker, so they do not run the containers."""
 
 import re
 from pathlib import Path
@@ -19,13 +19,13 @@ BROKERS = {name: service for name, service in COMPOSE["services"].items() if nam
 PORTS = [Ports(FIRST_PORT + n, FIRST_PORT + 10_000 + n) for n in range(3)]
 PROVISIONING = ROOT / "deploy/grafana/provisioning"
 PROMETHEUS = "127.0.0.1:9090"
-# Where the image keeps data, and what it takes that is no property.
+# The image's data folder, and its variables that are not Kafka properties.
 DATA = "/var/lib/kafka/data"
 OTHERS = {"CLUSTER_ID": CLUSTER_ID, "KAFKA_HEAP_OPTS": f"-Xms{HEAP} -Xmx{HEAP}"}
 
 
 def variable(name: str) -> str:
-    """The image's variable for a property."""
+    """Returns the image's variable for a property."""
     return "KAFKA_" + name.upper().replace(".", "_")
 
 
@@ -85,7 +85,7 @@ def test_redis_keeps_what_a_ledger_needs() -> None:
 
 
 def mounted(service: str) -> dict[str, Path]:
-    """The folders of the project that a service reads, by where it finds them; it writes into none."""
+    """Returns the project's folders that a service mounts read-only, by mount point."""
     binds = [volume.split(":") for volume in COMPOSE["services"][service]["volumes"] if volume.startswith("./")]
     assert {bind[2] for bind in binds} == {"ro"}
     return {bind[1]: (ROOT / "deploy" / bind[0]).resolve() for bind in binds}

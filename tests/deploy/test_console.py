@@ -1,4 +1,4 @@
-"""The console in a real browser: what it shows, by keyboard, in dark and light; its pictures lie in out/console."""
+"""The console in a real browser: its content, by keyboard, in dark and light; screenshots are saved in out/console."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from tests.support.tree import ROOT
 
 pytestmark = pytest.mark.slow
 PICTURES = ROOT / "out" / "console"
-# The least that WCAG 2.2 (1.4.3) wants of text, between its lightness and that behind it.
+# The minimum contrast of text to its background (WCAG 2.2, 1.4.3).
 CONTRAST = 4.5
 _CONTRASTS = """() => {
   const light = (text) => {
@@ -49,7 +49,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalGateway, dict[str, str]]]:
-    """A gateway with keys, and something of everything in it."""
+    """Yields a gateway with keys and some of every kind of data."""
     path = tmp_path_factory.mktemp("keys") / "keys.json"
     kept, texts = [], {}
     for role in (Role.ADMIN, Role.WRITE, Role.METRICS):
@@ -80,7 +80,7 @@ def _fill(client: Gateway) -> None:
 
 @contextmanager
 def opened(browser: Browser, url: str, **how: Any) -> Iterator[Page]:
-    """The console, at whose errors and strange requests the test fails."""
+    """Opens the console; an error or a request to another host fails the test."""
     context = browser.new_context(**({"viewport": {"width": 1280, "height": 1000}} | how))
     page, wrong = context.new_page(), list[str]()
     page.on("pageerror", lambda error: wrong.append(str(error)))

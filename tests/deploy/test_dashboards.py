@@ -1,4 +1,4 @@
-"""The dashboards say what a gateway does: every query of every panel, as a real Prometheus answers it."""
+"""The dashboards match the gateway's metrics: a real Prometheus answers every query of every panel."""
 
 import math
 import re
@@ -18,7 +18,7 @@ from tests.support.prometheus import Prometheus
 from tests.support.tree import ROOT
 
 WINDOW = "1m"
-# Of panels that must move when duplicates come, their queries' legends.
+# Legends of the queries that must change when duplicates arrive.
 MOVED = {"Duplicate share", "Kept out", "Ids a second", "{{cause}}", "{{verdict}}", "{{namespace}} 99 %"}
 
 
@@ -31,7 +31,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[GatewayP
 
 
 def told(prometheus: Prometheus, query: PanelQuery) -> list[float]:
-    """What a query says now; it says something finite of what its legend names."""
+    """Returns the present values of a query, and checks that they are finite and have the labels of its legend."""
     found = prometheus.query(query.filled(WINDOW))
     values = [float(series["value"][1]) for series in found]
     where = f"{query.dashboard}: {query.panel}: {query.filled(WINDOW)}"

@@ -1,4 +1,4 @@
-"""The Dockerfile: what it says, what a linter says, and the image itself where buildah or Docker can build it."""
+"""The Dockerfile: its content, a linter's findings, and the image itself if buildah or Docker can build it."""
 
 import importlib
 import json
@@ -18,7 +18,7 @@ from tests.support.tree import ROOT
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 STAGES = re.split(r"^FROM ", DOCKERFILE, flags=re.MULTILINE)[1:]
-# Compiles one loop where the variables of the image are, then is another host: says whether it found what was kept.
+# Compiles one loop under the image's variables, then poses as another host and prints whether it found the cached code.
 TWO_HOSTS = """
 import llvmlite.binding as llvm
 llvm.get_host_cpu_name = lambda: {host!r}
@@ -28,8 +28,8 @@ loop()
 print(dict(loop.stats.cache_hits), dict(loop.stats.cache_misses))
 """
 
-# Two starts on one data folder, an id that both are asked for, and how long each took until it was ready. A host that
-# is named is what the program takes the processor for; what it says is passed on.
+# Starts a gateway twice on one data folder, claims the same id from both, and prints the time until each was ready.
+# `host` is the processor that the program believes it has; the program's output is passed on.
 SERVES = """
 import json, socket, subprocess, sys, time, urllib.error, urllib.request as net
 begin = "import llvmlite.binding as llvm, oncegate.__main__\\nllvm.get_host_cpu_name = lambda: {host!r}\\n"
@@ -66,8 +66,8 @@ print(sorted((one["name"], one["version"]) for one in listed))
 print(sorted((one.name, one.version) for one in importlib.metadata.distributions()))
 """
 
-# Starts the gateway with each of several files of settings, on ports and folders of their own. Says of each `ready`, or
-# the lines with which it was refused; whoever is to be asked for tokens or shows a certificate has the files for it.
+# Starts the gateway with each of several settings files, on separate ports and folders. Prints `ready` for each, or the
+# lines of its refusal. Creates the files for settings that verify tokens or present a certificate.
 STARTS = """
 import datetime as dt, json, pathlib, subprocess, sys, tempfile, time
 from cryptography import x509
@@ -132,7 +132,7 @@ def test_the_image_holds_what_every_ledger_needs_in_the_versions_that_are_tested
 
 
 def test_the_image_holds_every_extra_and_every_extra_that_the_gateway_asks_for_is_one() -> None:
-    """Nobody can install a package in a container; what says so names one of these."""
+    """A user cannot install packages in a container; the error that asks for a package names one of these extras."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     pins = pinned("image")
     missing = {
@@ -151,26 +151,27 @@ def test_the_image_holds_every_extra_and_every_extra_that_the_gateway_asks_for_i
 
 
 def canonical(package: str) -> str:
-    """A package's name as pins have it (PEP 503)."""
+    """Returns a package's name in the form of the pins (PEP 503)."""
     return re.sub(r"[-_.]+", "-", package).lower()
 
 
-# Files that some settings are about, and settings that go together: one alone is refused.
+# Files that some settings name, and settings that only work together.
 JWT = {"jwt_issuer": "https://issuer.example", "jwt_audience": "oncegate", "jwt_keys": "FOLDER/jwks.json"}
 TLS = {"tls_certificate": "FOLDER/tls.pem", "tls_key": "FOLDER/tls.key", "tls_client_ca": "FOLDER/tls.pem"}
 SAMPLES = {**JWT, **TLS, "duplicates_topic": "duplicates", "jwt_tenant_claim": "tenant", "cold_filter": "pybloom"}
-# What cannot be had alone, or without a ledger on Kafka.
+# Settings that are refused alone, or without a ledger on Kafka.
 REFUSED = {"duplicates_topic", *JWT, *TLS}
 
 
 def configurations() -> dict[str, str]:
-    """A file of settings as the chart makes it for each setting that it offers, and for those that go together."""
+    """Returns a settings file as the chart renders it for each setting that it offers, and for those that belong
+    together."""
     offered = json.loads((ROOT / "helm/oncegate/values.schema.json").read_text())["properties"]["settings"][
         "properties"
     ]
     maps = [one for one in yaml.safe_load_all((ROOT / "tests/golden/chart/embedded.yaml").read_text()) if one]
     (rendered,) = [one["data"]["oncegate.toml"] for one in maps if "oncegate.toml" in one.get("data", {})]
-    # Flags give these.
+    # Flags set these.
     given = re.sub(r"^(?:ledger|host|port|keys) = .*\n", "", rendered, flags=re.MULTILINE)
     defaults = load()
     found = {}
@@ -186,7 +187,7 @@ def configurations() -> dict[str, str]:
 
 
 def check_starts(said: str, wanted: set[str]) -> None:
-    """Each configuration is ready, or refused in one line that asks for no package."""
+    """Checks that each configuration is ready, or is refused in one line that asks for no package."""
     starts = dict(json.loads(line) for line in said.splitlines())
     assert starts.keys() == wanted
     refused = {name: told for name, told in starts.items() if told != "ready"}
@@ -200,7 +201,7 @@ def check_starts(said: str, wanted: set[str]) -> None:
 
 @pytest.mark.server
 def test_settings_that_ask_for_an_extra_start_or_are_refused_in_one_line(tmp_path: Path) -> None:
-    """With what is installed here; in the image all of them are tried."""
+    """Tries the settings that work with the installed packages; the image's test tries all of them."""
     files = {name: text for name, text in configurations().items() if name in ("jwt", "jwt_issuer", "cold_filter")}
     lines = STARTS.format(room=str(tmp_path), run=[sys.executable, "-m", "oncegate"], files=json.dumps(files))
     done = subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, check=False)
@@ -209,7 +210,7 @@ def test_settings_that_ask_for_an_extra_start_or_are_refused_in_one_line(tmp_pat
 
 
 def pinned(name: str) -> dict[str, str]:
-    """Versions by package; where they differ by Python, all of them."""
+    """Returns versions by package; all of them if they differ by Python version."""
     text = (ROOT / f"requirements/{name}.txt").read_text()
     found: dict[str, str] = {}
     for package, version in re.findall(r"^([a-z0-9._-]+)(?:\[[\w,]+\])?==(\S+)", text, re.MULTILINE):
@@ -222,7 +223,7 @@ def variables() -> dict[str, str]:
 
 
 def test_another_processor_finds_what_was_compiled(tmp_path: Path) -> None:
-    """Under the image's variables; without them each processor would compile its own."""
+    """Uses the image's variables; without them each processor would compile its own code."""
 
     def tried(host: str, **given: str) -> str:
         environment = {"PATH": "/usr/bin", "PYTHONPATH": str(ROOT / "service"), "NUMBA_CACHE_DIR": str(tmp_path)}

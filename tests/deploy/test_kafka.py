@@ -1,4 +1,4 @@
-"""Apache Kafka brokers of our own: started from jars, killed, started again, stopped."""
+"""Apache Kafka brokers started from jars: killed, restarted, stopped."""
 
 import signal
 import subprocess
@@ -21,7 +21,7 @@ from oncegate.ledgers.kafka.security import Security
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
-# What a client waits for a broker of a busy machine.
+# How long a client waits for a broker on a busy machine.
 WAIT_S = 60
 ALL = Access(sasl=True, tls=True, client_certificates="required", acls=True)
 
@@ -32,7 +32,7 @@ def make_topic(cluster: Cluster, copies: int) -> None:
 
 
 def write(cluster: Cluster, *values: str) -> None:
-    """Writes rows that all copies in step hold."""
+    """Writes rows and waits until all in-sync replicas hold them."""
     failed: list[object] = []
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "enable.idempotence": True})
     for value in values:

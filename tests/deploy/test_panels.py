@@ -1,6 +1,7 @@
-"""The dashboards as Grafana's own packages take them: their types, and each panel drawn from a gateway that met faults.
+"""The dashboards in Grafana's own packages: their types, and each panel drawn from a gateway that met faults.
 
-`make ops` runs it, with NEEDS_PANELS=true: it takes two minutes, npm and Chromium. The pictures are left in out/ops.
+`make ops` runs the tests, with NEEDS_PANELS=true; they take two minutes and need npm and Chromium. The pictures are
+saved in out/ops.
 """
 
 import os
@@ -28,7 +29,7 @@ pytestmark = [
 OUT = ROOT / "out/ops"
 HOME = ROOT / ".venv/panels"
 PAUSE_S = 6.0
-# What shows that a fault was met, each over the whole scene: a query that is above nothing.
+# Queries over the whole scene that prove each fault occurred: each must exceed 0.
 SHOWN = {
     "retries": 'increase(oncegate_answered_ids_total{namespace="flights",verdict="duplicate"}[10m])',
     "other payloads": 'increase(oncegate_answered_ids_total{namespace="mail",verdict="conflict"}[10m])',
@@ -44,7 +45,7 @@ SHOWN = {
 
 @dataclass(frozen=True)
 class Watched:
-    """A Prometheus that has scraped the scene, and when that began and ended, in seconds since 1970."""
+    """A Prometheus that has scraped the scene, and the scene's start and end in seconds since 1970."""
 
     prometheus: Prometheus
     began_s: float
@@ -63,7 +64,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
 
 
 def played(gateway: GatewayProcess) -> float:
-    """Plays every fault under load; gives when it began."""
+    """Plays every fault under load; returns the time at which the scene began."""
     for namespace in NAMESPACES:
         with Gateway(gateway.url, namespace) as client:
             client.create_namespace()
@@ -76,13 +77,13 @@ def played(gateway: GatewayProcess) -> float:
 
 
 def now_s() -> float:
-    """The wall clock, which Prometheus labels its samples by."""
+    """Returns the wall clock in seconds, which Prometheus uses as timestamp of its samples."""
     return time.time_ns() / 1e9
 
 
 @pytest.fixture(scope="module")
 def tools() -> Path:
-    """Grafana's packages and the page that draws with them."""
+    """Builds Grafana's packages and the page that draws with them."""
     for name, package in (("npm", "npm"), ("chromium", "chromium")):
         assert shutil.which(name), f"{name} is not installed: apt-get install {package}"
     subprocess.run([ROOT / "scripts/panels/build.sh"], check=True)
@@ -94,12 +95,12 @@ def test_the_dashboards_are_of_grafanas_own_types(tools: Path) -> None:
         ["node", tools / "types.mjs", *sorted(FOLDER.glob("*.json"))], capture_output=True, text=True, check=True
     )
     assert checked(tools, written.stdout) == ""
-    # The check can fail: a field that Grafana does not have, and a unit that is no text.
+    # Proves that the check can fail: with a field that Grafana does not have.
     assert "schemaVersions" in checked(tools, written.stdout.replace('"schemaVersion"', '"schemaVersions"', 1))
 
 
 def checked(tools: Path, text: str) -> str:
-    """What TypeScript says of these dashboards."""
+    """Returns TypeScript's errors for these dashboards."""
     (tools / "dashboards.ts").write_text(text)
     flags = "--noEmit --strict --skipLibCheck --module esnext --moduleResolution bundler --target es2022"
     command = [tools / "node_modules/.bin/tsc", *flags.split(), "dashboards.ts"]

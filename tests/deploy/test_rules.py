@@ -1,4 +1,4 @@
-"""The rules of Prometheus: promtool reads them, and each alert fires where it should and is silent beside it."""
+"""The rules of Prometheus: promtool accepts them, and each alert fires for its case and is silent for the next one."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +15,13 @@ RUNBOOKS = ROOT / "deploy/runbooks"
 MAIL = {"namespace": "mail"}
 # Longer than the longest `for`, and no longer: promtool evaluates every rule for each minute of each case.
 EVALUATED_AT = "90m"
-# Counters that stand, and those that grow each minute, for longer than that.
+# Counters that stay constant and counters that grow each minute, for longer than that.
 STANDS, GROWS = "5x120", "0+60x120"
 
 
 @dataclass(frozen=True)
 class Case:
-    """Series by which an alert fires in the end with these labels, and series beside it by which it does not."""
+    """Series with which an alert fires with these labels, and series with which it stays silent."""
 
     fires: dict[str, str]
     silent: dict[str, str]
@@ -61,7 +61,7 @@ def _of_mail(name: str, fires: str, silent: str, **more: str) -> Case:
 
 
 def _state(mine: str, other: str, state: str = "SERVING") -> dict[str, str]:
-    """Two gateways, an owner and a standby, of which one or none is in a state."""
+    """Returns the series of two gateways, an owner and a standby, of which at most one is in a state."""
     series = 'oncegate_namespace_state{{namespace="mail",instance="{}",state="{}"}}'
     return {series.format(n, state): values for n, values in enumerate((mine, other))}
 
@@ -93,7 +93,7 @@ CASES = {
     "OncegateGrowsForEver": Case(_growing("0x120", "0x120"), _growing("0x120", "1x120"), MAIL),
     "OncegateFiltersFull": Case(_filters("0.003x120"), _filters("0.001x120"), MAIL),
 }
-# Beside what stands above: what keeps an alert silent alone.
+# Further series, each of which alone keeps an alert silent.
 ALSO_SILENT = [
     ("OncegateGrowsForEver", _growing("604800x120", "0x120")),
     ("OncegateGrowsForEver", _growing("0x120", "0x120", "7x120")),
@@ -126,7 +126,7 @@ def test_an_alert_that_does_not_fire_is_seen(tmp_path: Path) -> None:
 
 
 def promtool_says(folder: Path, cases: list[tuple[str, dict[str, str], list[dict[str, Any]]]]) -> str:
-    """What promtool says of alerts over these series in the end; empty: all is as it should be."""
+    """Returns promtool's errors about the alerts over these series; empty if all are as expected."""
     tests = [
         {
             "interval": "1m",
@@ -142,7 +142,7 @@ def promtool_says(folder: Path, cases: list[tuple[str, dict[str, str], list[dict
 
 
 def expected(name: str, case: Case) -> dict[str, Any]:
-    """The alert as it is to fire: its labels and annotations."""
+    """Returns the expected alert: its labels and annotations."""
     rule = alerts()[name]
     annotations = dict(rule["annotations"])
     for label, value in case.labels.items():

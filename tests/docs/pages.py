@@ -1,4 +1,4 @@
-"""The pages as the tests see them: their text, their code blocks, what stands in backticks."""
+"""The pages as the tests see them: their text, code blocks and words in backticks."""
 
 import re
 from dataclasses import dataclass
@@ -26,22 +26,22 @@ class Page:
 
     @cached_property
     def prose(self) -> str:
-        """The text without its code blocks."""
+        """Returns the text without its code blocks."""
         return _FENCE.sub("", self.text)
 
     def blocks(self, *languages: str) -> list[str]:
-        """Code blocks of these languages; "" is a block without one."""
+        """Returns the code blocks of these languages; "" selects blocks without one."""
         return [found[2] for found in _FENCE.finditer(self.text) if found[1] in languages]
 
     def code(self) -> list[str]:
-        """What stands in backticks in the prose."""
+        """Returns the texts in backticks in the prose."""
         return _CODE.findall(self.prose)
 
     def links(self) -> list[str]:
         return _LINK.findall(self.prose)
 
     def anchors(self) -> set[str]:
-        """Of its headings, as GitHub makes them and mkdocs too."""
+        """Returns the anchors of the headings, as GitHub and mkdocs generate them."""
         kept = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in _HEADING.findall(self.prose))
         return {re.sub(r"\s", "-", heading.strip()) for heading in kept}
 

@@ -1,4 +1,4 @@
-"""Commands on the pages exist: verbs with their flags, targets of make, scripts."""
+"""Commands on the pages exist: verbs with their flags, make targets, scripts."""
 
 import re
 import shlex
@@ -15,7 +15,7 @@ from tests.docs.pages import PAGES, ROOT, Page, named
 
 TARGETS = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 SETTINGS = {f"ONCEGATE_{name.upper()}" for half in (SemanticSettings, ProcessSettings) for name in half.model_fields}
-# Variables of `make soak`, and the address that `oncegate explain` takes.
+# Variables of `make soak`, and the address for `oncegate explain`.
 OTHERS = {
     "ONCEGATE_API_KEY",
     "ONCEGATE_CA",
@@ -29,7 +29,7 @@ OTHERS = {
 
 
 def commands(page: Page, program: str) -> Iterator[list[str]]:
-    """Each time a page calls the program: its words, without what a shell would leave out."""
+    """Yields the words of each call of the program on a page, without shell comments."""
     lines = [line for block in page.blocks("", "bash") for line in block.splitlines()]
     for text in [*page.code(), *lines]:
         if text.startswith(f"{program} "):

@@ -1,4 +1,4 @@
-"""Examples on the pages do what they say: run against a real gateway, with the answers that stand beside them."""
+"""Examples on the pages work: run against a real gateway, they give the printed answers."""
 
 import itertools
 import json
@@ -28,7 +28,7 @@ def local() -> Iterator[LocalGateway]:
 
 
 def sent(local: LocalGateway, command: str) -> Any:
-    """What a curl command is answered."""
+    """Returns the answer to a curl command."""
     words = shlex.split(command.replace("\\\n", " "))
     options = dict(itertools.pairwise(words))
     url = next(word for word in words if "/v1/" in word).replace("127.0.0.1:8080", local.url)
@@ -72,7 +72,7 @@ def test_the_examples_of_the_python_guide_run(number: int, local: LocalGateway) 
 
 
 def test_trying_the_pages_in_order_gives_the_printed_results(local: LocalGateway) -> None:
-    """Ids and tokens of one page are not those of another: all of them go to one namespace."""
+    """The pages' ids and tokens do not collide: all examples run in one namespace."""
     test_the_quick_start_is_granted_and_then_a_duplicate(local)
     test_the_answers_of_the_http_guide_are_the_gateways(local)
     for block in PYTHON.blocks("python"):
@@ -86,7 +86,7 @@ def test_the_use_case_of_the_readme_runs_and_sends_nothing_twice(local: LocalGat
 
 
 def run(block: str, local: LocalGateway) -> list[str]:
-    """What an example sends, when it is run with the names that it leaves to the reader."""
+    """Runs an example with the names that it leaves to the reader; returns the rows that it sent."""
     sent: list[str] = []
     with Gateway(local.url) as gateway:
         ids = ["a-1", "b-2"]
@@ -96,5 +96,5 @@ def run(block: str, local: LocalGateway) -> list[str]:
 
 
 def listed(granted: Any) -> list[Any]:
-    """What is granted, as a list."""
+    """Returns the granted rows as a list."""
     return list(granted.to_pylist() if hasattr(granted, "to_pylist") else granted)

@@ -1,4 +1,4 @@
-"""The page of faults has each fault once, names tests and rows that are there, and says why where it names none."""
+"""The page of faults lists each fault once, names existing tests and rows, and gives a reason if it names none."""
 
 import re
 
@@ -9,7 +9,7 @@ from tests.matrix.catalogue import ROWS
 from tests.matrix.faults import NOT_SHOWN, PAGE, Fault, faults, page, properties
 
 FAULTS = faults()
-# What rows of the matrix also stand for: failpoints, and the check of the check.
+# Names that rows of the matrix use in addition: failpoints, and the controls.
 OTHERS = re.compile(r"F\d+|O10")
 
 
@@ -36,7 +36,7 @@ def test_evidence_of_a_fault_exists_and_its_absence_is_explained(fault: Fault) -
 
 
 def missing(fault: Fault) -> list[str]:
-    """The tests that it names and that are not there."""
+    """Returns the named tests that do not exist."""
     return [test for test in fault.tests if not is_there(*test.split("::"))]
 
 

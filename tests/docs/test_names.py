@@ -1,4 +1,4 @@
-"""Names on the pages exist: paths, modules, what is imported, options, routes, codes."""
+"""Names on the pages exist: paths, modules, imported names, options, routes, codes."""
 
 import ast
 import importlib
@@ -20,14 +20,14 @@ from tests.docs.pages import PAGES, ROOT, Page, named
 CLIENT = "spark_client/oncegate_spark"
 FOLDERS = ("service", "spark_client", "tests", "docs", "scripts", "examples", "demo", "bench", "requirements")
 _PATH = re.compile(rf"(?<![\w/.])(?:{'|'.join(FOLDERS)})/[\w./*-]*")
-# Options that a page gives to a sink of its reader's, or to Spark's own Kafka source.
+# Options that a page passes to a reader's own sink or to Spark's Kafka source.
 OF_OTHERS = {"bootstrap", "payments", "subscribe", "includeHeaders"}
 OPENAPI = ROOT / "service/oncegate/transports/http/openapi/openapi.json"
 
 
 @cache
 def sources() -> str:
-    """All that names may stand in."""
+    """Returns all source text in which names may occur."""
     files = [path for folder in FOLDERS if folder != "docs" for path in (ROOT / folder).rglob("*.py")]
     return "\n".join(path.read_text() for path in files if "docs" not in path.relative_to(ROOT).parts)
 
@@ -89,7 +89,7 @@ def test_the_recipes_name_the_files_of_every_kind_of_change() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_every_name_in_backticks_is_in_the_source(page: Page) -> None:
-    """Of classes, functions and constants: what looks like a name of ours and is a single word."""
+    """Covers classes, functions and constants: single words that look like one of our names."""
     found = [text for text in page.code() if re.fullmatch(r"_?[A-Z]\w+(\.\w+)*|[a-z]+(_\w+)+(\(.*\))?", text)]
     unknown = [text for text in found if not set(re.sub(r"\(.*", "", text).split(".")) <= words() | KNOWN]
     assert unknown == []
@@ -97,14 +97,14 @@ def test_every_name_in_backticks_is_in_the_source(page: Page) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_a_name_is_in_the_file_that_is_named_beside_it(page: Page) -> None:
-    """As in: `Limits.lease_of` (`service/…/limits.py`), or `Limits.lease_of` in `service/…/limits.py`."""
+    """Covers `Limits.lease_of` (`service/…/limits.py`) and `Limits.lease_of` in `service/…/limits.py`."""
     for name, place in re.findall(r"`([\w.]+)`(?:[^`(]{0,20}\(|\s+in\s+)`([\w./]+\.py)`", page.prose):
         found = place_of(place)
         assert found is not None, place
         assert set(name.split(".")) <= set(re.findall(r"\w+", found.read_text())), (name, place)
 
 
-# Names of others, and of files.
+# Names of other projects, and of files.
 KNOWN = {"CONTRIBUTING", "SADD", "SMISMEMBER", "RWF_DSYNC", "O_DIRECT", "MADV_POPULATE_WRITE", "Content", "SET", "md"}
 KNOWN |= {"monotonically_increasing_id", "NUMBA_CPU_NAME", "WAL", "PYTHONDONTWRITEBYTECODE", "Accept", "GET", "cp"}
 
@@ -127,13 +127,13 @@ def test_everything_that_is_imported_or_taken_from_the_client_exists(page: Page)
 
 
 def is_in(module: ModuleType, name: str) -> bool:
-    """Whether a module has it, or is a package with a module of this name, imported before or not."""
+    """Returns whether a module has the name, or is a package with a module of this name, imported or not."""
     is_package = hasattr(module, "__path__")
     return hasattr(module, name) or (is_package and find_spec(f"{module.__name__}.{name}") is not None)
 
 
 def is_in_client(dotted: str) -> bool:
-    """Whether `oncegate_spark.<dotted>` is a name that is exported, a module, or one in a module."""
+    """Returns whether `oncegate_spark.<dotted>` is an exported name, a module, or a name in a module."""
     if dotted in oncegate_spark.__all__ or dotted == "zip":  # the name under which the wheel is shipped
         return True
     module, _, name = f"oncegate_spark.{dotted}".rpartition(".")
@@ -163,7 +163,7 @@ def test_every_call_of_the_http_guide_is_in_the_document() -> None:
 
 
 def calls(page: Page) -> set[str]:
-    """Every call in backticks; a verb alone, `:renew`, is one of the path before it."""
+    """Returns every call in backticks; a bare verb, `:renew`, extends the path before it."""
     found, last = set(), ""
     for text in page.code():
         if match := re.fullmatch(r"(GET|PUT|POST) (…?/\S+)", text):

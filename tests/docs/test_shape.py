@@ -1,4 +1,4 @@
-"""How the pages are: short where they say so, narrow where a terminal shows them, of our own words."""
+"""The form of the pages: short where they claim to be, narrow enough for a terminal, in our own words."""
 
 import re
 

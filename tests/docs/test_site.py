@@ -1,4 +1,4 @@
-"""`make docs`: the pages build without a warning, and nothing in them is fetched from elsewhere."""
+"""`make docs`: the pages build without warnings and load nothing from other hosts."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 from tests.docs.pages import PAGES, ROOT, Page, named
 
-# What a browser loads by itself; a link that a person may follow is no such thing.
+# Elements that a browser loads by itself, unlike a link that a person may follow.
 _LOADED = re.compile(r"<(?:script|img|iframe)[^>]* src=\"?([^\" >]+)|<link[^>]* href=\"?([^\" >]+)")
 
 

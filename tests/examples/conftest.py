@@ -1,4 +1,4 @@
-"""The examples that are called in this process know `format("oncegate")`."""
+"""Registers `format("oncegate")` for examples that are called in this process."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the client in examples/go needed and the OpenAPI document lacked: it stays in the document."""
+"""Parts that the OpenAPI document lacked when the client in examples/go was written: they remain in the document."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from oncegate.transports.http.openapi import document
 
 DOCUMENT = json.loads((Path(__file__).parents[2] / "service/oncegate/transports/http/openapi/openapi.json").read_text())
 SCHEMAS = DOCUMENT["components"]["schemas"]
-# Enumerations and lists that their schema's own description explains, and replies for a person to read.
+# Enumerations and lists that their schema's own description explains, and replies meant for people.
 PLAIN = {"verdict", "verdicts", "namespaces", "topics"}
 READ_BY_PEOPLE = {"CapabilitiesReply", "WayMessage", "HealthReply", "VersionReply", "ErrorReply", "Limits"}
 
@@ -23,7 +23,7 @@ def test_every_member_has_a_description(name: str) -> None:
 
 
 def said(schema: dict[str, Any]) -> bool:
-    """In words of its own, or by the message it refers to."""
+    """Returns whether a schema has a description, or refers to a message."""
     return bool(schema.get("description") or schema.get("$ref")) or any(
         said(either) for either in schema.get("anyOf", [])
     )

@@ -1,4 +1,5 @@
-"""The client in examples/go, written from the OpenAPI document alone, against a real gateway and a bad network."""
+"""The client in examples/go, written from the OpenAPI document alone, against a real gateway and an unreliable
+network."""
 
 import itertools
 import json
@@ -22,7 +23,7 @@ from tests.support.gateway_process import GatewayProcess
 
 pytestmark = pytest.mark.server
 SOURCE = Path(__file__).parents[2] / "examples/go"
-# Nothing is fetched, neither modules nor another toolchain, and no C compiler is asked for.
+# Downloads nothing, neither modules nor another toolchain, and needs no C compiler.
 ENVIRONMENT = {**os.environ, "GOFLAGS": "-mod=mod", "GOPROXY": "off", "GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}
 SEED = int(os.environ.get("ONCEGATE_TEST_SEED", "20261121"))
 FIX, STOP, RETRY, UNKNOWN = 2, 3, 4, 5
@@ -74,7 +75,7 @@ class Lines:
         return Counter(self.out.read_text().splitlines()) if self.out.exists() else Counter()
 
     def append(self, port: int, lines: list[str], *more: str, ends: int = 0) -> tuple[Counter[str], str]:
-        """What the program counted, and what it said on its standard error."""
+        """Returns the program's counts and its standard error."""
         where = ("-url", f"http://127.0.0.1:{port}", "-namespace", self.namespace, "-out", str(self.out))
         text = "\n".join(lines) + "\n"
         done = subprocess.run([self.program, *where, *more], input=text, capture_output=True, text=True, timeout=120)
@@ -95,7 +96,7 @@ def numbered(count: int) -> list[str]:
 
 
 def at(kind: str, turn: int, act: Callable[[], object]) -> Callable[[str | None], Fault]:
-    """A rule that lets all through, and acts before it passes on the n-th request of a kind."""
+    """Returns a rule that passes everything, and calls `act` before the n-th request of a kind."""
     seen: Counter[str | None] = Counter()
 
     def choose(found: str | None) -> Fault:
@@ -157,7 +158,7 @@ def test_through_a_bad_network_every_line_is_written_once(
 
 
 def test_a_gateway_that_is_killed_is_ridden_out(program: Path, tmp_path: Path) -> None:
-    """Before a claim reaches it, and between a claim and its completion."""
+    """The kill comes before a claim arrives, and between a claim and its completion."""
     lines = Lines(program, tmp_path, "default")
     with GatewayProcess(tmp_path) as process:
 
@@ -193,7 +194,7 @@ def test_ids_of_a_dead_attempt_are_taken_over_and_counted(
 
 
 def test_a_stop_ends_it_at_once(lines: Lines, gateway: Gateway, gateway_process: GatewayProcess) -> None:
-    """Somebody releases its claim: whether its lines are another's by now it cannot know."""
+    """The claim is released by another client; the program cannot know whether another one holds its lines now."""
     base = f"{gateway_process.url}/v1/namespaces/{gateway.namespace}"
 
     def release() -> None:

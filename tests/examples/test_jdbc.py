@@ -1,4 +1,4 @@
-"""examples/jdbc.py against a real PostgreSQL and a real gateway: killed where it hurts, run again, each row once."""
+"""examples/jdbc.py against a real PostgreSQL and a real gateway: killed at the critical point, rerun, each row once."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""examples/python_worker.py and http_idempotency.py: killed between effect and completion, run again, counted."""
+"""examples/python_worker.py and http_idempotency.py: killed between effect and completion, rerun, counted."""
 
 import json
 import signal
@@ -32,7 +32,7 @@ def run(gateway: GatewayProcess, program: str, *given: str, killed: bool = False
 
 def test_a_worker_killed_after_a_receipt_has_each_record_once(gateway: GatewayProcess, tmp_path: Path) -> None:
     def receipts() -> dict[str, tuple[str, int]]:
-        """Their text, and the number of the file, which another file in its place would not have."""
+        """Returns the text and the inode number of each file; a replaced file would have another number."""
         return {path.name: (path.read_text(), path.stat().st_ino) for path in (tmp_path / "receipts").glob("*.txt")}
 
     run(gateway, "python_worker", "--folder", str(tmp_path), killed=True)

@@ -1,4 +1,4 @@
-"""examples/foreach_batch.py and spark_kafka.py in one Spark: cut off in a batch, run again, each effect once."""
+"""examples/foreach_batch.py and spark_kafka.py in one Spark: interrupted in a batch, rerun, each effect once."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -18,7 +18,8 @@ ORDERS = {"a-1": 1, "a-2": 1, "a-3": 1}
 
 
 def unfinished(folder: Path) -> None:
-    """What a driver leaves that dies before it notes its last batch as done: Spark runs that batch again."""
+    """Deletes the last entry of the commit log, as if the driver had died before writing it: Spark reruns that
+    batch."""
     last = max((folder / "checkpoint/commits").glob("[0-9]*"), key=lambda path: int(path.name))
     last.unlink()
     last.with_name(f".{last.name}.crc").unlink(missing_ok=True)

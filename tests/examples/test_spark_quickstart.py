@@ -1,4 +1,4 @@
-"""examples/spark_quickstart.py, run as its first lines say, against a real gateway and a real Spark."""
+"""examples/spark_quickstart.py, run by the commands in its docstring, against a real gateway and a real Spark."""
 
 import os
 import subprocess
@@ -27,7 +27,8 @@ def receiver() -> Iterator[Receiver]:
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory, receiver: Receiver) -> list[str]:
-    """What the program shows at each run, as part of a trace that the environment names; the gateway records too."""
+    """Returns the output of each run, as part of a trace that the environment names; the gateway records the
+    trace too."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in receiver.environ.items():
             patch.setenv(name, value)
@@ -37,7 +38,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory, receiver: Receiver) -> list[
 
 def run(gateway: GatewayProcess) -> str:
     command = [sys.executable, str(PROGRAM), "--url", gateway.url]
-    # A JVM that lives for seconds has no use for the second compiler.
+    # A JVM that lives for seconds gains nothing from the second compiler.
     java = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
     env = {**os.environ, **java, "TRACEPARENT": f"00-{JOB}-{CALLER}-01"}
     done = subprocess.run(command, cwd=gateway.folder, env=env, capture_output=True, text=True, timeout=240)

@@ -1,4 +1,4 @@
-"""examples/delta.py and iceberg.py on real tables: killed where it hurts, overtaken, run again, each row once."""
+"""examples/delta.py and iceberg.py on real tables: killed at the critical point, overtaken, rerun, each row once."""
 
 import os
 import signal
@@ -46,7 +46,7 @@ def rows(example: ModuleType) -> pa.Table:
 
 
 def orders(example: ModuleType, folder: Path) -> list[str]:
-    """What a reader finds who opens the table anew."""
+    """Returns the orders that a new reader of the table finds."""
     table = example.open_table(folder)
     found = table.to_pyarrow_table() if example is delta else table.scan().to_arrow()
     return sorted(found.column("order").to_pylist())
@@ -99,7 +99,7 @@ def test_an_attempt_with_an_older_fence_that_comes_late_writes_nothing(example: 
 
 
 def overtaken(example: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch, by: NamedBatch) -> Any:
-    """A table whose next writer is overtaken, once, between its look and its commit."""
+    """Returns a table whose next writer is overtaken, once, between its check and its commit."""
     table, other, turns = example.open_table(folder), example.open_table(folder), iter([True])
     call, owner = ("write_deltalake", delta) if example is delta else ("append", type(table))
     append = getattr(owner, call)

@@ -1,1 +1,1 @@
-"""Bytes that nobody wrote, for everything that reads bytes: `make fuzz`."""
+"""Damaged bytes for every reader of bytes: `make fuzz`."""

@@ -1,7 +1,7 @@
 """`python -m tests.fuzz [NAME ...] [--examples N] [--seed S]`: damaged bytes for every reader; `make fuzz`.
 
-NAME: part of a format's name. Prints the seed and a line a format; ends with 1 where a reader stumbled, with the
-smallest bytes that make it. Who reads for a minute without an end is told with all stacks, and ends the run.
+NAME: part of a format's name. Prints the seed and a line for each format; exits with 1 if a reader failed, with the
+smallest bytes that cause it. A read that lasts a minute ends the run with the stacks of all threads.
 """
 
 import argparse
@@ -18,7 +18,7 @@ HANGS_S = 60
 
 
 def main(arguments: list[str]) -> int:
-    """How many formats' readers stumbled, as an exit status."""
+    """Runs the chosen formats; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
     parser.add_argument("names", nargs="*")
     parser.add_argument("--examples", type=int, default=5_000)

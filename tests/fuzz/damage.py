@@ -1,17 +1,18 @@
-"""Good bytes, damaged: bits turned, numbers set to their edges, pieces cut out, doubled, put in, swapped for others."""
+"""Valid bytes, damaged: bits flipped, numbers set to extremes, pieces removed, doubled, inserted, swapped for
+others."""
 
 from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-# What lengths and counts are when somebody tries.
+# Extreme values of lengths and counts.
 EDGES = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF, 2**63 - 1, 2**64 - 1)
 STEPS_MAX = 6
 
 
 @st.composite
 def damaged(draw: st.DrawFn, samples: Sequence[bytes]) -> bytes:
-    """One of the samples with a few damages; now and then none, or bytes that are no sample at all."""
+    """Draws one of the samples with a few damages; sometimes none, or bytes that are not a sample at all."""
     if draw(st.integers(0, 19)) == 0:
         return draw(st.binary(max_size=256))
     data = draw(st.sampled_from(samples))

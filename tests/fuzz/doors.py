@@ -1,4 +1,4 @@
-"""Both doors of a real gateway as formats: whatever is sent, none of it is a bug of ours to whoever sends it."""
+"""HTTP and gRPC of a real gateway as formats: no bytes that a client sends may cause an internal error."""
 
 import asyncio
 import threading
@@ -14,19 +14,19 @@ from tests.support.grpc_app import Both, both
 from tests.support.http_app import ARROW, JSON, PACKED, request
 
 WAIT_S = 60
-# Statuses that say that the gateway stumbled.
+# Statuses of an internal error.
 BUGS = {500}
 BAD_CODES = {grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL}
 _NS = "/v1/namespaces/default"
 
 
 class Stumbled(AssertionError):
-    """The gateway answered as it does to a bug of its own."""
+    """Raised if the gateway answered with an internal error."""
 
 
 @contextmanager
 def opened() -> Iterator[tuple[Format, ...]]:
-    """A gateway in a thread of its own, and what its doors read."""
+    """Yields the formats that HTTP and gRPC of a gateway read; the gateway runs in a separate thread."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()

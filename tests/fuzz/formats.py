@@ -1,4 +1,4 @@
-"""Every format of bytes that the project reads: samples of it, its reader, and what the reader may refuse by."""
+"""Every format of bytes that the project reads: samples, the reader, and the exceptions with which it may refuse."""
 
 import io
 from collections.abc import Callable, Sequence
@@ -46,7 +46,7 @@ LEDGER = bytes(range(16))
 
 @dataclass(frozen=True)
 class Format:
-    """One format: `read` takes any bytes, and returns, or raises one of `refused`; nothing else may come of it."""
+    """One format: `read` accepts any bytes, and returns or raises one of `refused`; any other outcome is a bug."""
 
     name: str
     samples: Callable[[], Sequence[bytes]]
@@ -141,7 +141,7 @@ def _verdicts() -> list[bytes]:
 
 @cache
 def _issuer() -> tuple[Issuer, BearerTokens]:
-    """Of keys that are made once; which ones says nothing about the reader."""
+    """Uses keys that are generated once; the reader does not depend on them."""
     import tempfile
     from pathlib import Path
 

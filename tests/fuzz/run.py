@@ -1,4 +1,4 @@
-"""Reads damaged bytes of one format until one read ends otherwise than it may, or all are read."""
+"""Reads damaged bytes of one format until a read ends in an unexpected way, or all are read."""
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
@@ -7,9 +7,9 @@ from tests.fuzz.formats import Format
 
 
 def fuzzed(one: Format, examples: int, number: int) -> None:
-    """Raises what a reader raised that is none of its refusals; the smallest bytes that do it are told with it.
+    """Raises an exception of a reader that is not among its refusals, with the smallest bytes that cause it.
 
-    `number`: the seed; the same one reads the same bytes.
+    `number`: the seed; the same seed reads the same bytes.
     """
 
     @seed(number)

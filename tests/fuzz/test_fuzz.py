@@ -1,4 +1,4 @@
-"""Every reader meets a few damaged samples here and thousands by `make fuzz`; and a reader that stumbles is found."""
+"""Every reader gets a few damaged samples here and thousands in `make fuzz`; a reader that fails is detected."""
 
 import os
 import struct
@@ -20,7 +20,7 @@ def test_damaged_bytes_are_read_or_refused_in_the_words_of_their_reader(one: For
 
 @pytest.mark.parametrize("one", FORMATS, ids=lambda one: one.name)
 def test_the_first_sample_of_each_format_is_good(one: Format) -> None:
-    """Else damage would only ever reach the first check."""
+    """Otherwise the damage would reach only the first check."""
     assert one.read(one.samples()[0]) is not None
 
 

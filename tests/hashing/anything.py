@@ -1,4 +1,4 @@
-"""Random schemas and rows of all types: values as both pa.array() and the reference take them."""
+"""Random schemas and rows of all types: values in the form that both pa.array() and the reference accept."""
 
 import random
 from collections.abc import Callable
@@ -21,7 +21,7 @@ def _text(rng: random.Random) -> str:
     return "".join(rng.choices("aé\0\1€𝄞", k=rng.choice([0, 1, 2, 20])))
 
 
-# Dates and timestamps are given as their integers.
+# Dates and timestamps are given as integers.
 SCALARS: list[tuple[pa.DataType, Make]] = [
     (pa.bool_(), lambda rng: rng.random() < 0.5),
     (pa.int8(), _integer(8)),
@@ -69,7 +69,7 @@ def _fields(rng: random.Random, names: list[str], depth: int) -> tuple[pa.DataTy
 
 
 def table(rng: random.Random) -> tuple[pa.Schema, list[dict[str, Any]]]:
-    """One to four columns, nested up to three deep, of 0 to 60 rows; about a third of all values are null."""
+    """Returns one to four columns, nested up to three deep, of 0 to 60 rows; about a third of all values are null."""
     names = rng.sample(["id", "a", "Z", "ü"], rng.randint(1, 4))
     kind, make = _fields(rng, names, 3)
     return pa.schema(list(kind.fields)), [make(rng) for _ in range(rng.choice([0, 1, 2, 9, 60]))]

@@ -1,4 +1,4 @@
-"""The same values in other Arrow layouts: what a batch looks like must not count, only what it says."""
+"""The same values in other Arrow layouts, which must not affect the encoding of a batch."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ import pyarrow as pa
 
 
 def _large(kind: pa.DataType) -> pa.DataType:
-    """The type with 64-bit offsets, all the way down."""
+    """Returns the type with 64-bit offsets at every level."""
     if pa.types.is_string(kind):
         return pa.large_string()
     if pa.types.is_binary(kind):
@@ -24,7 +24,7 @@ def large(array: pa.Array) -> pa.Array:
 
 
 def view(array: pa.Array) -> pa.Array:
-    """Strings and binaries as views; others as they are."""
+    """Casts strings and binaries to views; returns others unchanged."""
     kinds = {pa.string(): pa.string_view(), pa.binary(): pa.binary_view()}
     return array.cast(kinds[array.type]) if array.type in kinds else array
 
@@ -37,12 +37,12 @@ def dictionary(array: pa.Array) -> pa.Array:
 
 
 def sliced(array: pa.Array) -> pa.Array:
-    """The middle of a longer array, at an offset that is no multiple of eight."""
+    """Returns the middle of a longer array, at an offset that is not a multiple of eight."""
     return pa.concat_arrays([array, array, array]).slice(len(array), len(array))
 
 
 def dirty(array: pa.Array) -> pa.Array:
-    """Other values under each null: the array of its own values, filled, with the old validity put over them."""
+    """Puts other values under each null: fills the array and restores the old validity."""
     if array.null_count in (0, len(array)) or pa.types.is_null(array.type):
         return array
     valid = array.is_valid().to_numpy(zero_copy_only=False)
@@ -66,7 +66,7 @@ def _children(array: pa.Array) -> list[pa.Array]:
 
 
 def views_of_lists(array: pa.Array) -> pa.Array:
-    """Lists as list views, whose sizes and offsets are stored apart; the last list's elements lie first."""
+    """Converts lists to list views, which store sizes and offsets separately; the last list's elements come first."""
     if not pa.types.is_list(array.type) or len(array) == 0:
         return array
     turned = array.take(pa.array(np.arange(len(array))[::-1]))

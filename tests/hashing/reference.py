@@ -1,9 +1,10 @@
-"""Fingerprints, joined ids and row prints once more, value by value in plain Python, by the books and not by the code.
+"""A second implementation of fingerprints, joined ids and row prints, value by value in plain Python, from the
+specification.
 
     python -m tests.hashing.reference
 
-writes the golden vectors in tests/golden/prints from here: a change of them is another format, and stored
-fingerprints no longer match.
+The module writes the golden vectors in tests/golden/prints: a change of them is another format, and stored fingerprints
+no longer match.
 """
 
 import hashlib
@@ -53,7 +54,7 @@ def join(values: Sequence[str | bytes]) -> bytes:
 
 
 def described(kind: pa.DataType) -> Any:
-    """The type as the schema's name has it; only the types that the tests make."""
+    """Returns the type in the form of the schema's name; covers only the types that the tests create."""
     if pa.types.is_struct(kind):
         return ["struct", sorted([[field.name, described(field.type)] for field in kind.fields], key=lambda f: f[0])]
     if pa.types.is_list(kind):
@@ -68,7 +69,7 @@ def described(kind: pa.DataType) -> Any:
 
 
 def cell(kind: pa.DataType, value: Any) -> tuple[bytes, bytes]:
-    """The fixed and the variable bytes of one cell. Dates and timestamps are given as their integers."""
+    """Returns the fixed and the variable bytes of one cell. Dates and timestamps are given as integers."""
     if pa.types.is_null(kind):
         return b"\0", b""
     flag = b"\0" if value is None else b"\1"
@@ -119,7 +120,7 @@ def batch_print(key: bytes, schema: pa.Schema, rows: Sequence[dict[str, Any]]) -
 
 
 def golden_rows() -> tuple[pa.Schema, list[dict[str, Any]]]:
-    """One column of each kind; every kind of value, null included."""
+    """Returns one column of each type with every kind of value, null included."""
     schema = pa.schema(
         [
             pa.field("text", pa.string()),

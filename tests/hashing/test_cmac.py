@@ -1,4 +1,4 @@
-"""CMAC by columns against RFC 4493 and against the library's own."""
+"""CMAC by columns against RFC 4493 and against the library's implementation."""
 
 import random
 from collections.abc import Sequence
@@ -86,7 +86,7 @@ def test_random_batches_agree_with_the_library(number: int) -> None:
 
 @pytest.mark.parametrize(("object_ns", "column_ns"), [(0, 10**6), (10**12, 0)])
 def test_the_way_taken_cannot_be_seen(monkeypatch: pytest.MonkeyPatch, object_ns: int, column_ns: int) -> None:
-    """Costs decide which messages go by columns and which one by one: here as many as can be of one kind."""
+    """Costs decide whether a message is computed by columns or individually; here the costs force one way."""
     monkeypatch.setattr(cmac_module, "_OBJECT_NS", object_ns)
     monkeypatch.setattr(cmac_module, "_OBJECT_BLOCK_NS", 0)
     monkeypatch.setattr(cmac_module, "_COLUMN_NS", column_ns)

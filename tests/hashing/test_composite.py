@@ -1,4 +1,4 @@
-"""Several columns as one id: two rows give the same bytes only when they are the same."""
+"""Several columns as one id: two rows give the same bytes only if they are equal."""
 
 import json
 from collections import defaultdict
@@ -42,7 +42,7 @@ def test_a_string_and_the_binary_of_its_bytes_differ() -> None:
 @settings(derandomize=True, deadline=None)
 @given(st.lists(st.lists(VALUE, min_size=1, max_size=4), min_size=2, max_size=30))
 def test_join_is_injective_and_matches_the_reference(rows: list[list[str | bytes]]) -> None:
-    """Rows of one shape are joined as columns; two rows of any shapes have the same bytes only when equal."""
+    """Joins rows of one shape as columns; two rows of any shapes have the same bytes only if equal."""
     shapes = defaultdict(list)
     for row in rows:
         shapes[tuple(type(value) for value in row)].append(row)

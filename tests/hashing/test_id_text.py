@@ -1,4 +1,4 @@
-"""The text that numbers and times are known by as ids: golden, since ids are kept for ever."""
+"""The text of numbers and times as ids: golden, because ids are kept permanently."""
 
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -14,7 +14,7 @@ AT = datetime(2026, 11, 20, 8, 15, 0, 500_000, tzinfo=UTC)
 
 
 def local(*given: int) -> datetime:
-    """A time of no zone."""
+    """Returns a time without a zone."""
     return datetime(*given, tzinfo=UTC).replace(tzinfo=None)  # type: ignore[misc,arg-type]
 
 

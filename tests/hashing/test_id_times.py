@@ -1,4 +1,4 @@
-"""Ids that say when they were made: read right, in every form they come in, and refused where they do not say it."""
+"""Ids that contain their creation time: read in every form, and refused if they contain none."""
 
 import random
 import uuid

@@ -1,4 +1,4 @@
-"""Fingerprints of ids: the same bytes give the same print through every door and in every Arrow layout."""
+"""Fingerprints of ids: the same bytes give the same print through every function and in every Arrow layout."""
 
 import json
 import random
@@ -41,7 +41,7 @@ def test_the_golden_vectors_of_sets_hold() -> None:
 
 
 def test_an_id_has_another_print_in_every_set_and_by_every_door() -> None:
-    """Names that would meet if set and id, or purpose and set, were put together by their texts alone."""
+    """The names would collide if set and id, or purpose and set, were joined as texts."""
     sets, names = IdSets(reference.KEY), ["", "a", "ab", ":", "::", "s", " ids", "joined ids", ":a", "\0", "é"]
     ids = ["sixteen bytes !!", "bsixteen bytes !", "a", "b", ""]
     prints: list[bytes] = []

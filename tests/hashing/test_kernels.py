@@ -1,4 +1,4 @@
-"""The loops over bytes: machine code and the same loop in plain Python say the same, and touch nothing else."""
+"""The loops over bytes: machine code and plain Python give the same result and change nothing else."""
 
 import random
 from typing import Any
@@ -17,7 +17,7 @@ def bytes_of(rng: random.Random, size: int) -> Any:
 
 
 def both(kernel: Any, room: int, *arguments: Any) -> tuple[bytes, bytes]:
-    """What the compiled and the plain loop leave in a buffer and in the array of ends."""
+    """Returns the output buffer and the array of ends of the compiled and the plain loop."""
     left = []
     for loop in (kernel, kernel.py_func):
         out, copied = np.full(room, UNTOUCHED, np.uint8), [one.copy() for one in arguments[:1]]
@@ -27,7 +27,7 @@ def both(kernel: Any, room: int, *arguments: Any) -> tuple[bytes, bytes]:
 
 
 def places(rng: random.Random, rows: int, widest: int) -> tuple[np.ndarray, int]:
-    """Where rows begin, at any address, each with its slack behind it; and the end of the last."""
+    """Returns the starts of rows at arbitrary addresses, each followed by slack, and the end of the last."""
     gaps = np.array([widest + SLACK_BYTES + rng.randrange(3) for _ in range(rows)], np.int64)
     starts = np.concatenate(([3], 3 + np.cumsum(gaps)))
     return starts[:-1].copy(), int(starts[-1])

@@ -1,4 +1,4 @@
-"""Digests of payloads: keyed, never none, told apart as the payloads are, and the same through every layout."""
+"""Digests of payloads: keyed, never zero, different for different payloads, and the same in every layout."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""A request's digest tells it from another of the same call."""
+"""A request's digest distinguishes it from another request of the same call."""
 
 import os
 import random

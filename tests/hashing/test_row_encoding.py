@@ -1,4 +1,4 @@
-"""The encoding of rows: what the reference says, in every Arrow layout, and different rows never alike."""
+"""The encoding of rows: equal to the reference in every Arrow layout, and different for different rows."""
 
 import json
 import random
@@ -58,7 +58,7 @@ def test_the_layout_does_not_count(layout: str) -> None:
 
 
 def test_the_dirty_layout_is_dirty_where_it_matters() -> None:
-    """The layouts above would prove nothing if they cleaned up behind themselves."""
+    """The tests of layouts would prove nothing if a layout cleaned up after itself."""
     numbers = LAYOUTS["dirty"](pa.array([7, None]))
     assert np.frombuffer(numbers.buffers()[1], np.int64)[1] == 7
     lists = LAYOUTS["dirty"](pa.array([["a"], None]))

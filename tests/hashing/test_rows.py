@@ -1,4 +1,4 @@
-"""The fingerprint of a batch is one of a multiset of rows: order, cuts and layout do not count, every copy does."""
+"""The fingerprint of a batch covers a multiset of rows: order, division and layout do not count, every copy does."""
 
 import json
 import random

@@ -21,7 +21,7 @@ Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def public(node: ast.Module | ast.ClassDef, prefix: str = "") -> Iterator[tuple[str, Documented]]:
-    """The node itself, its public classes and functions, and theirs; what is nested in a function is nobody's."""
+    """Yields the node itself and its public classes and functions; names nested in a function are not public."""
     yield prefix or "the module", node
     for item in node.body:
         if isinstance(item, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not item.name.startswith("_"):
@@ -33,19 +33,20 @@ def public(node: ast.Module | ast.ClassDef, prefix: str = "") -> Iterator[tuple[
 
 
 def repeats(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """A property's setter, a signature of an overload, and an override that says it is one: documented elsewhere."""
+    """Returns whether a function is a setter, an overload's signature or a marked override, which are documented
+    elsewhere."""
     marks = {ast.unparse(mark).rpartition(".")[2] for mark in function.decorator_list}
     return bool(marks & {"setter", "overload", "override"})
 
 
 def first_sentence(text: str) -> str:
-    """Up to the first full stop or its kind at a word's end, or an empty line."""
+    """Returns the text up to the first full stop at a word's end, or up to an empty line."""
     paragraph = " ".join(text.split("\n\n")[0].split())
     return re.split(r"(?<=[.!?])\s", paragraph)[0]
 
 
 def riddles(text: str) -> bool:
-    """Whether a first sentence is too short to have subject, verb and object, or leans on a noun elsewhere."""
+    """Returns whether a first sentence is too short for subject, verb and object, or depends on a noun elsewhere."""
     sentence = first_sentence(text)
     return len(sentence.split()) < WORDS_MIN or bool(RIDDLE.match(sentence))
 

@@ -1,4 +1,4 @@
-"""No file reads a private member of another object: what others need is public, and says what it is."""
+"""No file reads a private member of another object: a shared member is public and documented."""
 
 import ast
 import re
@@ -14,9 +14,9 @@ from tests.support.tree import sources
 
 ROOT = Path(__file__).parents[2]
 CODE = sources("service", "spark_client")
-# A named tuple's public methods begin with an underscore, so that they are no fields.
+# A named tuple's public methods begin with an underscore, so that they are not fields.
 NAMED_TUPLE = {"_replace", "_fields", "_asdict", "_make"}
-# Where a library offers no public way, by file.
+# Exceptions by file, for libraries that offer no public way.
 FORCED = {
     "service/oncegate/index/table/jit.py": {"_cache", "_cache_file", "_source_stamp", "_version"},
     "service/oncegate/ledgers/kafka/client.py": {"_do_sasl_handshake"},
@@ -25,7 +25,7 @@ FORCED = {
     "spark_client/oncegate_spark/kafka_client.py": {
         "_AUTHENTICATION",
         "_FENCED",
-    },  # librdkafka's own error codes are named so
+    },  # librdkafka's own names of error codes
     "spark_client/oncegate_spark/delivery/kafka.py": {"_PARTITION_EOF"},
     "spark_client/oncegate_spark/spark/assign_ids.py": {"_jdf"},
     "spark_client/oncegate_spark/spark/assign_sequences.py": {"_jdf"},
@@ -37,7 +37,7 @@ FORCED = {
 
 
 def private_reads(source: str) -> Iterator[str]:
-    """The name of every private member that is read, but for the own ones of an object or class."""
+    """Yields the name of every private member that is read, except those of `self` and `cls`."""
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Attribute) or not node.attr.startswith("_") or node.attr.startswith("__"):
             continue
@@ -62,14 +62,14 @@ def test_a_private_read_is_seen_wherever_it_is() -> None:
     assert sorted(private_reads(source)) == ["_c", "_e", "_f", "_h"]
 
 
-# Made to be derived from, as their documentation says.
+# Libraries whose documentation allows derived classes.
 BASES = {"msgspec", "pydantic", "pydantic_settings"}
-# What is read or written of these is no promise of theirs, and no class is derived.
+# Libraries whose internals are read or written without a derived class.
 INSIDE = {"numba", "llvmlite"}
 
 
 def modules_derived_from(source: str) -> Iterator[str]:
-    """The module of every class that is derived from, and of every attribute that is set in another module."""
+    """Yields the module of every base class, and of every module in which an attribute is set."""
     tree, modules = ast.parse(source), dict[str, str]()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -85,7 +85,7 @@ def modules_derived_from(source: str) -> Iterator[str]:
 
 
 def test_a_library_whose_inside_is_used_has_an_upper_bound() -> None:
-    """A newer one would be installed beside us, and fail in its inside and not at its installation."""
+    """Without a bound, a newer version would install and then fail in its internals."""
     used = {name for path in CODE for name in modules_derived_from(path.read_text())} | INSIDE
     foreign = used - BASES - set(sys.stdlib_module_names) - {"oncegate", "oncegate_spark"}
     assert {"uvicorn", "numba", "aiokafka", "pyspark"} <= foreign

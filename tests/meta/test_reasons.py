@@ -1,4 +1,4 @@
-"""Constants that tests replace are, in the product, as the reason beside each has them."""
+"""Constants that tests replace have their documented values in the product."""
 
 import struct
 

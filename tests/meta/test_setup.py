@@ -1,6 +1,6 @@
-"""What `make setup` asks for, on machines that are made of stubs: apt, Java and Python answer as those of a system do.
+"""`make setup` on simulated machines: stubs of apt, Java and Python answer as those of a system do.
 
-No stub says what a real apt would: `scripts/empty_root.sh` tries the script in an empty Debian.
+A stub cannot prove a real apt's answers: `scripts/empty_root.sh` runs the script in an empty Debian.
 """
 
 import shutil
@@ -19,7 +19,7 @@ case "$*" in
     *) [ -z "$NO_NETWORK" ] ;;
 esac
 """
-# Answers what is asked of a Python that fits; the environment that it makes has this pip, and itself.
+# Imitates a suitable Python; the environment that it creates contains this pip and the stub itself.
 PYTHON = """#!/bin/sh
 case "$*" in
     "-m venv "*) mkdir -p "$3/bin" && cp "$PIP" "$3/bin/pip" && cp "$0" "$3/bin/python" ;;
@@ -27,7 +27,8 @@ case "$*" in
     --version) echo "Python 3.13.5" ;;
 esac
 """
-# As apt of Debian 13: 21 can be installed, 17 is a name that other packages refer to, which `show` takes for one.
+# Imitates apt of Debian 13: version 21 can be installed; 17 is a name that other packages refer to, for which `show`
+# succeeds.
 APT = """#!/bin/sh
 [ "$1" = show ] && exit 0
 case "$2" in *-21-*) version=21.0.7 ;; *) version="(none)" ;; esac
@@ -37,7 +38,7 @@ SYSTEMS = {"13": "ID=debian\nVERSION_ID=13\n", "12": "ID=debian\nVERSION_ID=12\n
 
 
 class Machine:
-    """A tree with the script in it, and a path that has stubs and what any system has."""
+    """A tree with the script in it, and a path with stubs and the usual commands."""
 
     def __init__(self, folder: Path) -> None:
         self.tree, self.bin = folder / "tree", folder / "bin"
@@ -59,7 +60,7 @@ class Machine:
         self.is_debian("13")
 
     def has(self, name: str, text: str = "#!/bin/sh\n") -> Path:
-        """Puts a command on the path."""
+        """Adds a command to the path."""
         (self.bin / name).write_text(text)
         (self.bin / name).chmod(0o755)
         return self.bin / name
@@ -75,7 +76,7 @@ class Machine:
         self.environment["OS_RELEASE"] = str(self.tree / "os-release")
 
     def set_up(self, **environment: str) -> tuple[int, str]:
-        """Runs the script; its status, and what it says."""
+        """Runs the script; returns its exit status and its output."""
         done = subprocess.run(
             [self.tree / "scripts/setup.sh"],
             env=self.environment | environment,
@@ -93,7 +94,7 @@ def machine(tmp_path: Path) -> Machine:
 
 @pytest.fixture
 def whole(machine: Machine) -> Machine:
-    """One that has all that is needed."""
+    """Returns a machine with everything that the script needs."""
     for name in ("make", "git"):
         machine.has(name)
     machine.has("python3", PYTHON)

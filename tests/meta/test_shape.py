@@ -10,7 +10,7 @@ from tests.support.tree import sources
 
 
 def test_an_option_that_several_verbs_have_is_declared_once() -> None:
-    """Two declarations of one option differ one day: its help, its name, what it refuses."""
+    """Two declarations of one option would diverge in help, name or refusals."""
     declared = Counter(
         ast.unparse(node.value)
         for path in sources("service/oncegate/cli")
@@ -23,7 +23,7 @@ def test_an_option_that_several_verbs_have_is_declared_once() -> None:
 
 @pytest.mark.parametrize("path", sources("service/oncegate/ports"), ids=lambda path: path.name)
 def test_a_port_has_at_most_four_members(path: Path) -> None:
-    """Properties count, as methods do."""
+    """Properties count as members."""
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.ClassDef) and any(getattr(base, "id", "") == "Protocol" for base in node.bases):
             members = [

@@ -1,4 +1,4 @@
-"""What may stand in the tree, with git's history and without."""
+"""Files that the tree may contain, with and without git's history."""
 
 import os
 import re
@@ -29,14 +29,14 @@ def test_the_tables_of_the_pages_match_the_code() -> None:
 
 
 def test_no_tracked_file_is_one_that_gitignore_names() -> None:
-    """Without history: no compiled kernel lies among the sources, as once was."""
+    """Covers a tree without history too: compiled kernels were once committed among the sources."""
     if has_history():
         assert git("ls-files", "--cached", "--ignored", "--exclude-standard") == []
     assert [path for path in tracked() if path.suffix in {".nbi", ".nbc", ".pyc"}] == []
 
 
 def test_no_test_imports_from_another_test_file() -> None:
-    """Helpers of tests stand in tests/support, and in a folder's own conftest."""
+    """Shared helpers of tests belong in tests/support or in a folder's conftest."""
     imports = {path: re.findall(r"^(?:from|import) (tests\.\S*\btest_\w+)", path.read_text(), re.M) for path in TESTS}
     assert not {name_of(path): found for path, found in imports.items() if found}
 

@@ -1,4 +1,4 @@
-"""The way of a claim through the service's files has a length that is known and does not grow by accident."""
+"""A claim's path through the service's files has a known length and does not grow by accident."""
 
 import ast
 import subprocess
@@ -10,17 +10,17 @@ import pytest
 from scripts.structure import forwarders, is_forwarder
 
 ROOT = Path(__file__).parents[2]
-# Calls and files, at most; a turn of the loop more is a few calls. To raise one, say in the commit which promise the
-# added calls keep.
+# Maximum of calls and files; one more turn of the loop adds a few calls. To raise one, name in the commit the promise
+# that the added calls keep.
 WAYS = {"JSON": (240, 61), "packed": (260, 59)}
 
-# Functions of the service that only pass their parameters on. To raise it, say in the commit why one is needed.
+# Functions of the service that only pass on their parameters. To raise the number, give the reason in the commit.
 FORWARDERS = 81
 
 
 @pytest.fixture(scope="module")
 def printed() -> dict[str, tuple[int, int]]:
-    """Returns the calls and the files of each claim, as counted in a process of its own."""
+    """Returns the calls and the files of each claim, as counted in a new process."""
     script = [sys.executable, "scripts/structure.py", "--walk"]
     text = subprocess.run(script, cwd=ROOT, capture_output=True, text=True, check=True, timeout=300).stdout
     lines = [line.split() for line in text.splitlines() if line.startswith("a ")]

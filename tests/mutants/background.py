@@ -1,4 +1,4 @@
-"""Planted bugs of the background: what hangs, or fails in silence, when something there raises."""
+"""Planted bugs of background tasks that hang, or fail in silence, when one of them raises."""
 
 from tests.mutants.edits import delete, insert, replace, replace_statement, without
 from tests.mutants.mutant import Mutant, one

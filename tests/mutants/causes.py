@@ -1,4 +1,4 @@
-"""Planted bugs of causes: a writer that is not kept, not compared, or compared with the wrong one."""
+"""Planted bugs of causes: a writer that is not stored, not compared, or compared with the wrong one."""
 
 from tests.mutants.edits import delete, replace, replace_statement, shift, without
 from tests.mutants.mutant import Mutant, one

@@ -1,4 +1,4 @@
-"""Planted bugs of the image and the Helm chart, as far as they are seen without Helm; `make k8s` tries its templates."""
+"""Planted bugs of the image and the Helm chart that are detected without Helm; `make k8s` tries its templates."""
 
 from tests.mutants.edits import Text
 from tests.mutants.mutant import Mutant, one

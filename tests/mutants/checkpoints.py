@@ -1,4 +1,5 @@
-"""More planted bugs: where a query's checkpoint is read, and what is said where nobody could look; see `planted`."""
+"""More planted bugs: the location of a query's checkpoint, and the warnings about one that cannot be read; see
+`planted`."""
 
 from tests.mutants.edits import replace, replace_statement
 from tests.mutants.mutant import Mutant, one

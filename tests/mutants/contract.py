@@ -1,4 +1,4 @@
-"""More planted bugs: the document says other than what the gateway does; see `planted`."""
+"""More planted bugs: differences between the document and the gateway; see `planted`."""
 
 from tests.mutants.edits import replace
 from tests.mutants.mutant import Mutant, one

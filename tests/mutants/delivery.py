@@ -1,4 +1,4 @@
-"""More planted bugs: deliveries to sinks of users', and the sinks that are ready; see `planted`."""
+"""More planted bugs: deliveries to users' sinks, and the ready sinks; see `planted`."""
 
 from tests.mutants.edits import cell, delete, replace, replace_statement, without
 from tests.mutants.mutant import Mutant, one

@@ -1,4 +1,4 @@
-"""Planted bugs of the demo itself: what it counts wrongly, and faults that it takes for met."""
+"""Planted bugs of the demo itself: wrong counts, and faults wrongly counted as hit."""
 
 from tests.mutants.edits import replace
 from tests.mutants.mutant import Mutant, one

@@ -1,4 +1,4 @@
-"""The planted bugs of what clients write themselves: what a cell, a proof and an order are for."""
+"""Planted bugs of records that clients write themselves: cells, proofs and the order of steps."""
 
 from tests.mutants.edits import cell, delete, replace, shift, without
 from tests.mutants.mutant import Mutant, one

@@ -1,4 +1,4 @@
-"""Planted bugs of duplicates that are told one by one: what is said, and what it may cost."""
+"""Planted bugs of the records about single duplicates: their content and their cost."""
 
 from tests.mutants.edits import replace
 from tests.mutants.mutant import Mutant, one

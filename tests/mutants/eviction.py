@@ -1,4 +1,4 @@
-"""Planted bugs of the way out of memory: what may leave it, in which order, and what stands for it then."""
+"""Planted bugs of eviction from memory: which ids may leave, in which order, and what replaces them."""
 
 from tests.mutants.edits import delete, replace, replace_statement, swap
 from tests.mutants.mutant import Mutant, one

@@ -1,4 +1,4 @@
-"""Planted bugs of firsts: a place or a result that is another's, one that is lost, one that nobody made durable."""
+"""Planted bugs of firsts: a location or result of another id, a lost one, and one that is not durable."""
 
 from tests.mutants.edits import delete, insert, move, replace, shift
 from tests.mutants.mutant import Mutant, one

@@ -1,4 +1,4 @@
-"""Planted bugs of the door for gRPC."""
+"""Planted bugs of gRPC."""
 
 from tests.mutants.edits import cell, delete, insert, move, replace, swap, without
 from tests.mutants.mutant import Mutant, one

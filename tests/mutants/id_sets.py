@@ -1,4 +1,4 @@
-"""Planted bugs of the sets of ids: an id that is known beyond its set, or not within it."""
+"""Planted bugs of dedup scopes: an id that is known outside its scope, or not within it."""
 
 from tests.mutants.edits import replace
 from tests.mutants.mutant import Mutant, one

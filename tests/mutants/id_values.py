@@ -1,4 +1,4 @@
-"""Planted bugs of ids as Python values: one takes its text from its neighbours, or is cut."""
+"""Planted bugs of ids as Python values: text that depends on neighbours, or is truncated."""
 
 from tests.mutants.edits import replace, swap
 from tests.mutants.mutant import Mutant, one

@@ -13,7 +13,7 @@ _BROKER_TESTS = "tests/faults/kafka/test_rows_on_a_broker.py"
 _OWNERS = "tests/faults/kafka/test_ledger_ownership.py"
 _DAMAGE = "tests/faults/kafka/test_ledger_damage.py"
 
-# An EndTxn whose answer is lost, sent once more.
+# Sends an EndTxn again after its answer was lost.
 END_AGAIN = """
 try:
     answer = await self._client.send(node, request, group=ConnectionGroup.COORDINATION)

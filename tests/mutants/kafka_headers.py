@@ -1,4 +1,4 @@
-"""Planted bugs of headers that say who wrote a record, and of what reads them."""
+"""Planted bugs of the headers that name a record's writer, and of their readers."""
 
 from tests.mutants.edits import delete, replace, replace_statement
 from tests.mutants.mutant import Mutant, one

@@ -1,4 +1,5 @@
-"""Planted bugs of a ledger on Kafka that the crash matrix sees, and of healing what brokers left open."""
+"""Planted bugs of a ledger on Kafka that the crash matrix detects, and of the repair of transactions that brokers left
+open."""
 
 from tests.mutants.edits import delete, replace, replace_statement, without
 from tests.mutants.kafka import END_AGAIN

@@ -1,6 +1,6 @@
-"""Planted bugs of the ledger on Kafka that the first walks of a model see: without brokers, each by the same seeds.
+"""Planted bugs of the ledger on Kafka that the first walks of a model detect: without brokers, each by the same seeds.
 
-Those that have a test of a module's own too, on real brokers, stand in `kafka*.py` under names of their own.
+Bugs that a module's own test on real brokers detects too are in `kafka*.py` under separate names.
 """
 
 from tests.mutants.edits import delete, insert, replace, replace_statement

@@ -1,4 +1,4 @@
-"""Planted bugs of owners of a ledger on Kafka that walks of a model have found."""
+"""Planted bugs of owners of a ledger on Kafka, found by walks of a model."""
 
 from tests.mutants.edits import cell, delete, insert, replace, replace_statement, swap
 from tests.mutants.mutant import Mutant, one

@@ -1,4 +1,4 @@
-"""Planted bugs of what brokers are asked for, and of what they refuse."""
+"""Planted bugs of the requirements for brokers, and of the refusals."""
 
 from tests.mutants.edits import replace, without
 from tests.mutants.mutant import Mutant, one

@@ -9,7 +9,7 @@ from tests.mutants.mutant import Mutant, one
 
 
 def _row(name: str, step: int = 0) -> str:
-    """The row, and which append of its work is struck: a claim, its completion, rows."""
+    """Returns the test of a row; `step`: the append of its work that is struck: a claim, its completion, rows."""
     return f"tests/matrix/planted_rows.py::test_a_row_of_the_matrix_holds[{name}-{step}]"
 
 

@@ -1,4 +1,4 @@
-"""Planted bugs of Spark's contract for Kafka sinks, as `format("oncegate")` keeps it."""
+"""Planted bugs of Spark's contract for Kafka sinks, as `format("oncegate")` implements it."""
 
 from tests.mutants.edits import delete, replace
 from tests.mutants.mutant import Mutant, one

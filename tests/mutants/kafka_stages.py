@@ -1,4 +1,4 @@
-"""Planted bugs of rows that wait for their commit in memory, beside their topic."""
+"""Planted bugs of staged rows, held in memory and in their topic."""
 
 from tests.mutants.edits import delete, insert, replace, replace_statement
 from tests.mutants.mutant import Mutant, one

@@ -1,4 +1,4 @@
-"""Planted bugs of who stands by for a ledger on Kafka, and of who is to own it."""
+"""Planted bugs of standbys for a ledger on Kafka, and of the election of an owner."""
 
 from tests.mutants.edits import delete, replace, replace_statement, shift
 from tests.mutants.mutant import Mutant, one

@@ -1,4 +1,4 @@
-"""Planted bugs of rows that go into users' topics on Kafka, and of stages that wait for it."""
+"""Planted bugs of rows written into users' topics on Kafka, and of stages that wait for it."""
 
 from tests.mutants.edits import delete, replace, replace_statement, without
 from tests.mutants.mutant import Mutant, one

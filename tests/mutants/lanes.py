@@ -1,4 +1,4 @@
-"""More planted bugs: producers, acks and scopes at the surface; see `planted`."""
+"""More planted bugs: producers, acks and scopes in the API; see `planted`."""
 
 from tests.mutants.edits import delete, replace, replace_statement, without
 from tests.mutants.mutant import Mutant, one

@@ -1,4 +1,4 @@
-"""Planted bugs of look-ups: one that grants, one that calls an id free which may be written, one that counts."""
+"""Planted bugs of lookups: one that grants, one that reports an id as free that may be written, one that counts."""
 
 from tests.mutants.edits import delete, replace
 from tests.mutants.mutant import Mutant, one

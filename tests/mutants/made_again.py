@@ -1,4 +1,4 @@
-"""Planted bugs of topics that were made again, and of sets of ids that are forgotten as a whole."""
+"""Planted bugs of recreated topics, and of dedup scopes that are forgotten as a whole."""
 
 from tests.mutants.edits import delete, insert, replace, replace_statement, without
 from tests.mutants.mutant import Mutant, one

@@ -1,4 +1,4 @@
-"""Planted bugs of what meets: two events in one append, an arrival during an await, equality at a cut."""
+"""Planted bugs of coincidences: two events in one append, an arrival during an await, equality at a boundary."""
 
 from tests.mutants.edits import delete, insert, move, replace, replace_statement, shift, swap
 from tests.mutants.mutant import Mutant, one

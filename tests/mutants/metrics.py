@@ -1,4 +1,4 @@
-"""Planted bugs of the metrics: what is counted and not shown, or shown where nobody knows it."""
+"""Planted bugs of the metrics: counted but not shown, or shown for an unknown namespace."""
 
 from tests.mutants.edits import delete, replace, replace_statement
 from tests.mutants.mutant import Mutant, one

@@ -1,4 +1,4 @@
-"""More planted bugs: batches named for sinks that the gateway does not write; see `planted`."""
+"""More planted bugs: named batches for sinks that the gateway does not write; see `planted`."""
 
 from tests.mutants.edits import delete, replace, replace_statement
 from tests.mutants.mutant import Mutant, one

@@ -1,10 +1,10 @@
-"""Boundaries that are off by one, each beside a planted bug that takes the comparison out."""
+"""Boundaries off by one, each next to a planted bug that removes the comparison."""
 
 from collections.abc import Iterable, Iterator
 
 from tests.mutants.mutant import Mutant
 
-# Neighbours that nobody can tell from the code as it is, or whose exact bound nobody is promised; each with its reason.
+# Neighbours that are equivalent to the unchanged code, or whose exact bound is not promised; each with its reason.
 EXPLAINED: dict[str, str] = {
     "a batch is compressed that becomes larger by it, off by one": "at the boundary it is as long either way",
     "a page goes on behind its end, off by one": "pages end with whole ranges; one that ends exactly at its size may have the next range too",
@@ -33,7 +33,7 @@ EXPLAINED: dict[str, str] = {
     "the demo takes a server for killed that nobody asked meanwhile, off by one": "the instant itself",
     "the demo takes a server for killed that nobody asked meanwhile, off by one (2)": "the instant itself",
 }
-# Tests that catch a neighbour, where others catch the bug itself.
+# Tests that catch a neighbour, if others catch the bug itself.
 TESTS: dict[str, tuple[str, ...]] = {
     "a topic is written that takes smaller batches, off by one": (
         "tests/faults/kafka/test_topics_of_users.py::test_a_topic_that_takes_just_the_batches_that_are_written_is_written",
@@ -92,7 +92,7 @@ TESTS: dict[str, tuple[str, ...]] = {
 
 
 def neighbours(mutants: Iterable[Mutant]) -> Iterator[Mutant]:
-    """Yields, once for each ordered comparison that a bug takes out, the bug that moves its boundary by one."""
+    """Yields, once for each ordered comparison that a bug removes, the bug that moves its boundary by one."""
     seen = set()
     for mutant in mutants:
         shifts = [(address, *near) for address, edit in mutant.edits for near in getattr(edit, "neighbours", ())]

@@ -1,4 +1,4 @@
-"""Planted bugs of what clients do while a gateway is down."""
+"""Planted bugs of clients while a gateway is down."""
 
 from tests.mutants.edits import delete, insert, replace, replace_statement, without
 from tests.mutants.mutant import Mutant, one

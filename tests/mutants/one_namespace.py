@@ -1,4 +1,4 @@
-"""Planted bugs by which one namespace that cannot be served takes others down, or never comes back."""
+"""Planted bugs by which one namespace that cannot be served stops others, or never recovers."""
 
 from tests.mutants.edits import delete, replace, replace_statement, shift
 from tests.mutants.mutant import Mutant, one

@@ -1,4 +1,4 @@
-"""Bugs of what operators do by hand: forget, release, fence, drain, and the trail of it."""
+"""Planted bugs of operators' actions: forget, release, fence, drain, and their audit trail."""
 
 from tests.mutants.edits import delete, replace, without
 from tests.mutants.mutant import one

@@ -1,4 +1,4 @@
-"""Planted bugs of what bounds a gateway: answers that are not read, probes beside connections, overload."""
+"""Planted bugs of a gateway's limits: unread answers, probes beside connections, overload."""
 
 from tests.mutants.edits import delete, replace, replace_statement, shift, without
 from tests.mutants.mutant import Mutant, one

@@ -1,4 +1,4 @@
-"""Planted bugs of payloads: a digest lost on its way, compared where nothing is decided, or not told."""
+"""Planted bugs of payloads: a digest that is lost, compared where nothing is decided, or not reported."""
 
 from tests.mutants.edits import cell, delete, replace
 from tests.mutants.mutant import Mutant, one

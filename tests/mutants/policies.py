@@ -1,4 +1,4 @@
-"""Planted bugs of what an operator sets a namespace to."""
+"""Planted bugs of a namespace's policies."""
 
 from tests.mutants.edits import cell, delete, replace, without
 from tests.mutants.mutant import Mutant, one

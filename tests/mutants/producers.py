@@ -1,4 +1,4 @@
-"""The planted bugs of producers, drivers and batches: what an epoch, a watermark and an ack are for."""
+"""Planted bugs of producers, drivers and batches: epochs, watermarks and acks."""
 
 from tests.mutants.edits import cell, delete, insert, replace, replace_statement, shift, without
 from tests.mutants.mutant import Mutant, one

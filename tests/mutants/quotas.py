@@ -1,4 +1,4 @@
-"""Planted bugs of quotas: who is refused, for how long, and what never is."""
+"""Planted bugs of quotas: which requests are refused, for how long, and which never are."""
 
 from tests.mutants.edits import delete, insert, replace, replace_statement, without
 from tests.mutants.mutant import Mutant, one

@@ -1,4 +1,4 @@
-"""Planted bugs of who stands by for a ledger on Redis; those of the election stand in `kafka_standby.py`."""
+"""Planted bugs of standbys for a ledger on Redis; those of the election are in `kafka_standby.py`."""
 
 from tests.mutants.edits import delete, replace, replace_statement
 from tests.mutants.mutant import Mutant, one

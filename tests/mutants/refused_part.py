@@ -1,4 +1,4 @@
-"""Planted bugs of a group of which the ledger refuses one change."""
+"""Planted bugs of a group with one change that the ledger refuses."""
 
 from tests.mutants.edits import delete, insert, replace, replace_statement
 from tests.mutants.mutant import Mutant, one

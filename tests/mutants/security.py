@@ -1,4 +1,4 @@
-"""Planted bugs of keys and roles: who is let in, where, and for how long."""
+"""Planted bugs of keys and roles: which caller is admitted, where, and for how long."""
 
 from tests.mutants.edits import delete, replace, replace_statement, without
 from tests.mutants.mutant import Mutant, one

@@ -1,4 +1,4 @@
-"""Planted bugs of the short way through the server: hot routes, their bodies and answers, the append beneath."""
+"""Planted bugs of the fast path through the server: frequent routes, their bodies and answers, the append."""
 
 from tests.mutants.edits import delete, insert, replace, without
 from tests.mutants.mutant import Mutant, one

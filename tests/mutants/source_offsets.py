@@ -1,4 +1,4 @@
-"""More planted bugs: where a job's source goes on; see `planted`."""
+"""More planted bugs: the offsets at which a job's source continues; see `planted`."""
 
 from tests.mutants.edits import delete, replace
 from tests.mutants.mutant import Mutant, one

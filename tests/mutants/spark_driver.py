@@ -1,4 +1,4 @@
-"""More planted bugs: what Spark's driver finds and tells; see `planted`."""
+"""More planted bugs: the checks and messages of Spark's driver; see `planted`."""
 
 from tests.mutants.edits import cell, delete, replace, replace_statement, shift, without
 from tests.mutants.mutant import Mutant, one

@@ -1,4 +1,4 @@
-"""Planted bugs of a start: what it leaves out, and how it reads a ledger."""
+"""Planted bugs of a start: which imports it omits, and how it reads a ledger."""
 
 from tests.mutants.edits import Text, delete, replace, replace_statement, shift
 from tests.mutants.mutant import Mutant, one

@@ -1,4 +1,4 @@
-"""More planted bugs: compacting and copies of the ledger, the clients, the source; see `planted`."""
+"""More planted bugs: compaction and copies of the ledger, the clients, the source; see `planted`."""
 
 from tests.mutants.edits import delete, insert, replace, replace_statement, without
 from tests.mutants.mutant import Mutant, one

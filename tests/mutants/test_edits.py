@@ -1,4 +1,4 @@
-"""Edits of the syntax tree, by which bugs are planted."""
+"""Edits of the syntax tree that plant bugs."""
 
 import ast
 

@@ -1,4 +1,4 @@
-"""Every planted bug has one place, changes what runs, and can be imported; the tests that catch it exist."""
+"""Every planted bug has one place, changes the program, and can be imported; its tests exist."""
 
 import ast
 from pathlib import Path
@@ -16,7 +16,7 @@ def test_a_planted_bug_has_its_place_and_its_tests(mutant: Mutant) -> None:
     for path, planted in mutant.planted(ROOT).items():
         source = (ROOT / path).read_text()
         if path.endswith(".py"):
-            # What cannot be imported fails every test, and shows nothing of them.
+            # A module that cannot be imported fails every test, and proves nothing about them.
             compile(planted, path, "exec")
             planted, source = (ast.dump(ast.parse(one)) for one in (planted, source))
         assert planted != source
@@ -27,7 +27,7 @@ def test_a_planted_bug_has_its_place_and_its_tests(mutant: Mutant) -> None:
             assert f"def {name.partition('[')[0]}(" in (ROOT / path).read_text(), test
 
 
-# Each says what may not happen to several verbs or a restart together. A new one needs a module's own test.
+# These bugs need several verbs or a restart together. A new bug needs a module's own test.
 BY_WALKS_ALONE = {
     "produce over a live claim",
     "every partition's entry names every id",
@@ -41,7 +41,7 @@ BY_WALKS_ALONE = {
 
 
 def test_no_more_bugs_than_these_are_left_to_walks_alone() -> None:
-    # Of the ledger on Kafka the first walks are always the same, and say which invariant breaks.
+    # The first walks over the ledger on Kafka are always the same, and name the broken invariant.
     by_model = {mutant.name for mutant in KAFKA_MODELS}
     assert {mutant.name for mutant in MUTANTS if mutant.seen_by == "walk"} == BY_WALKS_ALONE | by_model
 

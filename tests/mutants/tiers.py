@@ -1,4 +1,4 @@
-"""Planted bugs of what ids leave memory for: sorted runs, the filters before them, the files that they lie in."""
+"""Planted bugs of the tiers for evicted ids: sorted runs, their filters and their files."""
 
 from tests.mutants.edits import delete, replace, replace_statement
 from tests.mutants.mutant import Mutant, one

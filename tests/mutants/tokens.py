@@ -1,4 +1,4 @@
-"""Planted bugs of tokens: whose are taken, for how long, and by which keys."""
+"""Planted bugs of tokens: which are accepted, for how long, and under which keys."""
 
 from tests.mutants.edits import delete, replace, replace_statement
 from tests.mutants.mutant import Mutant, one

@@ -1,4 +1,4 @@
-"""More planted bugs: a topic's columns, known by name and added, and the text of ids; see `planted`."""
+"""More planted bugs: a topic's columns, matched by name and added, and the text of ids; see `planted`."""
 
 from tests.mutants.edits import replace
 from tests.mutants.mutant import Mutant, one

@@ -1,4 +1,4 @@
-"""Planted bugs of traces, logs and exemplars: a span below the wrong one, or one that says what nobody is to read."""
+"""Planted bugs of traces, logs and exemplars: a span with the wrong parent, or one that contains a secret."""
 
 from tests.mutants.edits import delete, replace, without
 from tests.mutants.mutant import Mutant, one

@@ -1,4 +1,4 @@
-"""Planted bugs of the turns that namespaces take: who waits for whom, and for how long."""
+"""Planted bugs of namespaces' turns: which one waits for which, and for how long."""
 
 from tests.mutants.edits import delete, replace, replace_statement
 from tests.mutants.mutant import Mutant, one

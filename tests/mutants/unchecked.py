@@ -1,4 +1,4 @@
-"""Planted bugs of what claims are told while the ledger is down."""
+"""Planted bugs of the answers to claims while the ledger is down."""
 
 from tests.mutants.edits import delete, replace, replace_statement, without
 from tests.mutants.mutant import Mutant, one

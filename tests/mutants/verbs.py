@@ -1,4 +1,4 @@
-"""Bugs of verbs that look and carry: the doctor, audit, export and import."""
+"""Planted bugs of verbs that inspect and transfer: the doctor, audit, export and import."""
 
 from tests.mutants.edits import cell, delete, insert, replace, replace_statement, without
 from tests.mutants.mutant import one

@@ -1,4 +1,4 @@
-"""Planted bugs of the verifier: a kind that is mistaken, a repair that goes round the ledger, a run that forgets."""
+"""Planted bugs of the verifier: a wrong kind, a repair that bypasses the ledger, a run that loses its state."""
 
 from tests.mutants.edits import cell, delete, replace, replace_statement, without
 from tests.mutants.mutant import Mutant, one

@@ -1,4 +1,4 @@
-"""A filter that cannot be made is refused before anything is opened, and not when the first ids leave memory."""
+"""An impossible filter is refused before anything is opened, not when the first ids leave memory."""
 
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Of two sources of one setting the nearer counts, for every setting and flag: flag, environment, file, default."""
+"""Precedence of the sources of every setting and flag: flag, environment, file, default."""
 
 import json
 from collections.abc import Iterator
@@ -17,12 +17,12 @@ from oncegate.settings import ProcessSettings, SemanticSettings, Settings, load,
 
 FIELDS = SemanticSettings.model_fields | ProcessSettings.model_fields
 SOURCES = ("flag", "environment", "file", "default")
-# What more than its type allows binds it to.
+# Settings with restrictions beyond their type.
 NAMED = {"ledger": ("log:/a", "log:/b"), "jwt_algorithms": ("RS256", "ES256")}
 
 
 def values(name: str) -> tuple[Any, Any]:
-    """Returns two values that a setting may have, the second no default of its."""
+    """Returns two valid values of a setting, the second different from its default."""
     field = FIELDS[name]
     kind, default = field.annotation, field.default
     kind = next((one for one in get_args(kind) if one is not type(None)), kind) if default is None else kind
@@ -48,7 +48,7 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def said_by(source: str, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Lets one source say all of these; returns the flags."""
+    """Sets all these values in one source; returns the flags."""
     if source == "environment":
         for name, value in given.items():
             monkeypatch.setenv(f"ONCEGATE_{name.upper()}", str(value))
@@ -67,7 +67,8 @@ def in_force(settings: Settings) -> dict[str, Any]:
 def test_every_setting_is_as_the_nearer_of_two_sources_has_it(
     nearer: str, farther: str, turned: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both ways round, so that neither the larger, the later nor one that is no default is taken for the nearer."""
+    """Tries both directions, so that neither the larger, the later nor a non-default value is mistaken for the nearer
+    source's."""
     ours, theirs = ({name: values(name)[at] for name in FIELDS} for at in (not turned, turned))
     flags = said_by(nearer, ours, monkeypatch) | said_by(farther, theirs, monkeypatch)
     assert all(ours[name] != theirs[name] for name in FIELDS)

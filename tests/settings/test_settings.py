@@ -95,7 +95,7 @@ def test_a_setting_that_cannot_be_is_named_in_one_line(text: str, message: str, 
 def test_a_variable_that_is_no_setting_is_refused_by_its_name(
     variable: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is misspelt would be passed over else, and with it a certificate, or a file of keys."""
+    """A misspelt variable would otherwise be ignored, and with it a certificate, or a file of keys."""
     monkeypatch.setenv(variable, value)
     with pytest.raises(SettingsError, match=re.escape(said)) as caught:
         load()
@@ -103,7 +103,7 @@ def test_a_variable_that_is_no_setting_is_refused_by_its_name(
     assert "secret" not in str(caught.value)
 
 
-# As the kubelet makes them for Services named oncegate and oncegate-standby, but for those in ONCEGATE_PORT.
+# The variables that the kubelet sets for Services named oncegate and oncegate-standby, except those in ONCEGATE_PORT.
 LINKS = {
     "ONCEGATE_SERVICE_HOST": "10.0.0.11",
     "ONCEGATE_SERVICE_PORT": "8080",

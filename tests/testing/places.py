@@ -1,4 +1,4 @@
-"""Where the ledgers under test live."""
+"""Storage for the ledgers under test."""
 
 import tempfile
 from collections.abc import AsyncIterator
@@ -23,7 +23,7 @@ _prefixes = count()
 
 
 class MemoryPlace:
-    """Memory that outlives its owners; it loses nothing in a crash, as far as its own promise goes."""
+    """Memory that outlives its owners; a crash loses nothing that it promises to keep."""
 
     def __init__(self) -> None:
         self._ledgers = MemoryLedgers()
@@ -45,7 +45,7 @@ async def memory_place() -> AsyncIterator[LedgersUnderTest]:
 
 
 class LogPlace:
-    """Folders, a new one after each crash. A copy taken while the owner runs is what a kill -9 leaves."""
+    """Folders, a new one after each crash. A copy taken while the owner runs equals the state after a kill -9."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -67,7 +67,7 @@ class LogPlace:
 
 
 class PowerPlace:
-    """As `LogPlace`, but a crash leaves only what was synced: a forgotten sync of a file or folder shows."""
+    """Folders as in `LogPlace`, but a crash keeps only synced data: a missing sync of a file or folder is detected."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -107,7 +107,7 @@ async def log_place() -> AsyncIterator[LedgersUnderTest]:
 
 
 class KafkaPlace:
-    """Topics below a prefix of their own. Nothing lies on this machine, so that a crash takes nothing."""
+    """Topics below their own prefix. No data is on this machine, so that a crash loses nothing."""
 
     def __init__(self, bootstrap: str, prefix: str) -> None:
         self._where = f"//{bootstrap}/{prefix}?replication=1&min_insync=1&bare_key=yes"
@@ -124,7 +124,7 @@ class KafkaPlace:
 
 
 def kafka_places(bootstrap: str) -> MakePlace:
-    """Places on a broker."""
+    """Returns a function that creates places on a broker."""
 
     @asynccontextmanager
     async def make() -> AsyncIterator[LedgersUnderTest]:
@@ -134,7 +134,7 @@ def kafka_places(bootstrap: str) -> MakePlace:
 
 
 class RedisPlace:
-    """Keys below a prefix of their own; a crash kills the server, and the gateway's witness stays beside it."""
+    """Keys below their own prefix; a crash kills the server, and the gateway's witness survives."""
 
     def __init__(self, server: RedisServer, prefix: str, witness: Path) -> None:
         self._server = server
@@ -153,7 +153,7 @@ class RedisPlace:
 
 
 def redis_places(server: RedisServer) -> MakePlace:
-    """Places on a Redis server."""
+    """Returns a function that creates places on a Redis server."""
 
     @asynccontextmanager
     async def make() -> AsyncIterator[LedgersUnderTest]:
@@ -164,7 +164,7 @@ def redis_places(server: RedisServer) -> MakePlace:
 
 
 class _WithoutOutputs:
-    """The ledgers of another place, whose rows nobody can read back."""
+    """The ledgers of another place, whose rows cannot be read back."""
 
     def __init__(self, good: LedgersUnderTest) -> None:
         self._good = good
@@ -188,7 +188,7 @@ class _LedgersWithoutOutputs:
 
 
 def without_outputs(make_place: MakePlace) -> MakePlace:
-    """Places whose ledgers say that they hold no rows."""
+    """Returns a function that creates places whose ledgers declare that they hold no rows."""
 
     @asynccontextmanager
     async def make() -> AsyncIterator[LedgersUnderTest]:

@@ -1,4 +1,4 @@
-"""A ledger that leaves something out passes the rest of the suite, and is told by name what was not looked at."""
+"""A ledger without an optional ability passes the rest of the suite, and the skipped checks are listed by name."""
 
 from collections.abc import AsyncIterable, Sequence
 
@@ -16,14 +16,14 @@ from tests.testing.places import memory_place, without_outputs
 
 
 class CompactsNever(Broken):
-    """As the table of abilities says."""
+    """A ledger without compaction, as the table of abilities allows."""
 
     async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
         raise LedgerFull("this ledger is never compacted; nothing was changed")
 
 
 class RefusesRows(Broken):
-    """As the table of abilities says."""
+    """A ledger without rows, as the table of abilities allows."""
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
         if outputs:

@@ -1,4 +1,4 @@
-"""The suite is tested too: a broken ledger must fail it, and it must say which promise is broken."""
+"""The suite itself is tested: it must fail a broken ledger and name the broken promise."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.testing.places import memory_place
 
 
 async def test_a_ledger_that_breaks_nothing_passes() -> None:
-    """Without this, the wrapping alone might be what the suite objects to."""
+    """Without this, the wrapper itself might be the cause of the suite's failures."""
     await check_ledger(broken(memory_place, Broken))
 
 

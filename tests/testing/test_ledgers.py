@@ -9,7 +9,7 @@ from tests.support.crash_disk import RecordingDisk
 from tests.testing.places import log_place, memory_place, power_place
 
 PLACES = {"memory": memory_place, "log": log_place}
-# tests/faults/kafka/test_conformance.py, on a broker, and tests/faults/redis/test_conformance.py.
+# Tested in tests/faults/kafka/test_conformance.py, on a broker, and tests/faults/redis/test_conformance.py.
 ON_SERVERS = {"kafka", "redis", "rediss"}
 
 
@@ -26,7 +26,7 @@ async def test_the_ledger_keeps_its_promises(scheme, check) -> None:
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 async def test_the_log_keeps_its_promises_when_the_power_fails(check) -> None:
-    """A kill finds no missing sync; this does."""
+    """A kill does not reveal a missing sync; a power failure does."""
     async with power_place() as place:
         await check(place)
 

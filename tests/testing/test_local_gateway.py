@@ -1,4 +1,4 @@
-"""LocalGateway, as the tests of a program that uses a gateway have it."""
+"""LocalGateway, as the tests of a program that uses a gateway run it."""
 
 import gc
 import socket

@@ -1,4 +1,4 @@
-"""Both packages carry their types: right programs pass mypy --strict, wrong ones are told where and why."""
+"""Both packages carry their types: right programs pass mypy --strict, wrong ones get the error and its line."""
 
 import re
 import subprocess
@@ -18,7 +18,7 @@ FOUND = re.compile(r"^(.+?):(\d+): error: .*\[([a-z-]+)\]$")
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[tuple[int, str]]]:
-    """What mypy says of each program, as a user's strict mypy sees the installed packages: (line, code)."""
+    """Returns mypy's errors, (line, code), for each program, checked strictly against the installed packages."""
     options = ["--strict", "--no-error-summary", "--follow-imports", "silent", "--hide-error-context"]
     cache = tmp_path_factory.mktemp("mypy")
     config = cache / "mypy.ini"

@@ -1,4 +1,4 @@
-"""One bucket's comparison, held against dictionaries on random rows, and its places against their bounds."""
+"""One bucket's comparison, checked against dictionaries on random rows, and its file positions against their bounds."""
 
 from collections import Counter
 from random import Random
@@ -19,7 +19,7 @@ def rows_of(ids: list[tuple[int, int]], places: np.ndarray) -> np.ndarray:
 def expected(
     given: list[tuple[int, int]], told: dict[tuple[int, int], Standing], written: list[tuple[int, int]]
 ) -> dict:
-    """The kind of each id of the input, by what stands in the module's words, without a sort."""
+    """Returns the kind of each id of the input by the module's definitions, without a sort."""
     counts = Counter(written)
     kinds = {}
     for one in given:
@@ -39,7 +39,7 @@ def expected(
 @pytest.mark.parametrize("seed", SEEDS)
 def test_each_id_is_of_the_kind_that_a_dictionary_gives(seed: int) -> None:
     random = Random(seed)
-    # Few words, so that ids share their first one, their second one, and meet.
+    # Few distinct words, so that ids share their first one, their second one, or both.
     some = [(random.randrange(4), random.randrange(4)) for _ in range(random.randrange(60))]
     given, written = some[: len(some) // 2], some[len(some) // 2 :]
     told = {one: random.choice(list(Standing)) for one in given}

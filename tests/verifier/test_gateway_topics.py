@@ -1,4 +1,4 @@
-"""`oncegate verify --against` over a real gateway and a topic of its own: what was planted is found, and repaired."""
+"""`oncegate verify --against` over a real gateway and a topic: it finds the planted faults and repairs them."""
 
 import json
 import zlib
@@ -44,7 +44,7 @@ def given(tmp_path: Path) -> Path:
 
 
 def plant(where: Where) -> None:
-    """Rows 0 to 995 are written; 3 twice; 996 is claimed, 997 said to be written; 998 and 999 are not written."""
+    """Writes rows 0 to 995, and 3 twice; claims 996, marks 997 as written without writing it; omits 998 and 999."""
     write_by_id(where, *range(996))
     write_past_the_ledger(where, 3, 5_000, 5_000)
     mark_written(where, 996, complete=False)
@@ -61,7 +61,7 @@ def test_rows_written_once_are_ok_and_nothing_else_is_reported(where: Where, giv
 
 @pytest.mark.parametrize("kind", ["csv", "ndjson"])
 def test_text_is_compared_and_repaired_by_the_types_of_the_topic(where: Where, tmp_path: Path, kind: str) -> None:
-    """An id that is a decimal is one id as 2.50 and as 2.5; one that is text is another."""
+    """An id of type decimal is the same as 2.50 and as 2.5; as text these are two ids."""
     amounts = ["2.50", "10.00", "0.05"]
     rows = pa.table({"order": pa.array(map(Decimal, amounts), pa.decimal128(10, 2)), "zip": ["00501", "NA", "2.50"]})
     with where.client() as gateway, gateway.attempt() as attempt:

@@ -1,4 +1,4 @@
-"""A run that is interrupted goes on where it stopped, and answers what an uninterrupted one does."""
+"""An interrupted run continues where it stopped, and gives the answer of an uninterrupted one."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,7 +26,7 @@ BATCH = 100
 
 
 class Interrupted(Exception):
-    """What a test throws where a process would be killed."""
+    """Raised where a process would be killed."""
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def url() -> Iterator[str]:
 
 @pytest.fixture
 def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Small batches, kept after each, so that there is something to interrupt and to go on with."""
+    """Uses small batches and saves the state after each, so that a run can be interrupted and continued."""
     monkeypatch.setattr(inputs, "BATCH_ROWS", BATCH)
     monkeypatch.setattr("oncegate.verifier.sources.outputs.BATCH_ROWS", BATCH)
     monkeypatch.setattr(runs, "BUFFERED_ROWS", BATCH)
@@ -45,7 +45,7 @@ def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def interrupt_at(monkeypatch: pytest.MonkeyPatch, name: str, call: int, after: bool = False) -> list[Any]:
-    """Lets a gateway's method fail at its n-th call, before or after it took effect; returns the calls so far."""
+    """Makes a gateway's method fail at its n-th call, before or after it took effect; returns the calls so far."""
     good: Callable[..., Any] = getattr(GatewayClient, name)
     calls: list[Any] = []
 

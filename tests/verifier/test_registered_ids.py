@@ -1,4 +1,4 @@
-"""Ids inside values that a schema registry knows: found by the number before each, or refused with what to do."""
+"""Ids inside values that a schema registry knows: found by the schema number before each, or refused with a remedy."""
 
 import io
 import json
@@ -45,7 +45,7 @@ KEY = "0190163D-8694-739b-aea5-966c26f8ad91"
 
 
 class Record(NamedTuple):
-    """What the finders read of a record of aiokafka."""
+    """The fields that the finders read of an aiokafka record."""
 
     value: bytes | None
     partition: int = 3
@@ -64,7 +64,7 @@ def find(registry: Registry, form: str, values: Sequence[bytes | None]) -> list[
 
 
 def avro_values(registry: Registry, schema: Any, rows: list[dict[str, Any]], references: Any = ()) -> list[bytes]:
-    """As any other producer writes them: registered by the registry's own client, encoded by fastavro."""
+    """Encodes rows as other producers do: registered by the registry's own client, encoded by fastavro."""
     client = SchemaRegistryClient({"url": registry.url})
     number = client.register_schema(AVRO, Schema(json.dumps(schema), "AVRO", list(references)))
     named: dict[str, Any] = {}
@@ -78,7 +78,7 @@ def avro_values(registry: Registry, schema: Any, rows: list[dict[str, Any]], ref
 
 
 def order(number: int | None) -> dict[str, Any]:
-    # No datetime holds this time: what is no id is not decoded.
+    # No datetime holds this time: fields other than the id are not decoded.
     row = {
         "at": 2**62,
         "number": number,
@@ -117,7 +117,7 @@ def test_a_field_of_a_type_that_another_subject_has_is_found(registry: Registry)
 
 
 def shop_file(imported: str) -> Any:
-    """Messages beside and inside each other, with what Protobuf knows itself and what another file declares."""
+    """Returns messages next to and inside each other, with Protobuf's well-known types and types of another file."""
     other = File(name=imported, package="shop", syntax="proto3")
     other.message_type.add(name="Buyer").field.add(name="id", number=1, type=Field.TYPE_STRING, label=1)
     file = File(name="shop/orders.proto", package="shop", syntax="proto3", dependency=[imported])

@@ -1,4 +1,4 @@
-"""The state of a run after a power failure at any moment: the whole old one or the whole new one, which can be read."""
+"""The state of a run after a power failure at any moment: wholly the old one or wholly the new one, and readable."""
 
 from pathlib import Path
 

@@ -1,4 +1,5 @@
-"""CSV and NDJSON: each value is the topic's, or the file's own text, or refused; whatever stands around it."""
+"""CSV and NDJSON: each value is the topic's type or the file's own text, or is refused; its neighbours do not
+matter."""
 
 import json
 from datetime import date, datetime
@@ -15,7 +16,7 @@ from oncegate.core.errors import BadRequest
 from oncegate.verifier.sources import inputs
 from oncegate.verifier.sources.inputs import Input
 
-# As Spark, pandas and people write them; none of it is anything but text until a topic says so.
+# Values as Spark, pandas and people write them; all of them are text until a topic declares a type.
 TEXTS = ["00501", "NA", "2.50", "", "null", "true", "2026-11-20", "1E5", " x ", "17", "0", "-", 'a"b', "a,b", "a\nb"]
 SCHEMA = pa.schema(
     [
@@ -119,7 +120,7 @@ def test_csv_value_that_its_type_does_not_give_back_is_refused_with_its_line(
     with pytest.raises(BadRequest, match=told) as raised:
         read(path, FLAT)
     assert json.dumps(text) in str(raised.value)
-    # What is not asked for is not in the way.
+    # Columns that were not requested do not matter.
     assert [one["id"] for one in read(path, FLAT, ["id"])] == ["two\nlines", "", "", ""]
 
 

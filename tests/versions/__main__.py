@@ -1,7 +1,8 @@
-"""Makes what a version leaves behind, for later ones to open: `python -m tests.versions`, once for each release.
+"""Creates the data of the present version for later versions to open: `python -m tests.versions`, once for each
+release.
 
 Writes tests/golden/versions/VERSION: a data folder with its witness (`data.tar.xz`), the folder of a broker whose
-topics hold a ledger (`broker.tar.xz`), both of a gateway that was killed, and what it told then (`known.json`).
+topics hold a ledger (`broker.tar.xz`), both of a gateway that was killed, and the gateway's answers (`known.json`).
 """
 
 import json
@@ -21,7 +22,7 @@ from tests.versions import history
 
 VERSIONS = ROOT / "tests/golden/versions"
 PREFIX = "golden"
-# Small enough for a repository; what a broker keeps beside its topics is made anew.
+# Small enough for a repository; a broker recreates its other topics.
 SEGMENTS = {
     "log.index.size.max.bytes": "4096",
     "offsets.topic.num.partitions": "1",
@@ -30,7 +31,7 @@ SEGMENTS = {
 
 
 def main() -> int:
-    """Makes all of it for the version at hand; returns the exit status."""
+    """Creates everything for the present version; returns the exit status."""
     made = VERSIONS / __version__
     made.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,8 @@
-"""Plays the doors' scenarios against a gateway of any version: `python -m tests.versions.asking PORT GRPC_PORT`.
+"""Plays the scenarios over HTTP and gRPC against a gateway of any version: `python -m tests.versions.asking PORT
+GRPC_PORT`.
 
-What asks is whichever version of `oncegate` stands first on the path: its messages, verdicts and claim ids. Each
-scenario has a namespace of its own. Prints {scenario: {door: [what each call was answered]}} as JSON.
+The requests come from the first version of `oncegate` on the path: its messages, verdicts and claim ids. Each scenario
+has its own namespace. Prints {scenario: {door: [answer to each call]}} as JSON.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ from typing import Any
 
 import grpc
 
-# `tests.support` imports these from where this version has them.
+# `tests.support` imports these names from their place in this version.
 MOVED = {"oncegate.runtime.logging": ("LogObserver", "oncegate.runtime.log_observer")}
 for module, (name, before) in MOVED.items():
     if not hasattr(importlib.import_module(module), name):
@@ -27,7 +28,7 @@ from tests.support.http_app import JSON, Reply, read_reply, request  # noqa: E40
 
 @dataclass
 class Http:
-    """A gateway's HTTP door on 127.0.0.1; what is asked of the default namespace is asked of this one."""
+    """A gateway's HTTP port on 127.0.0.1; requests to the default namespace go to this one."""
 
     port: int
     namespace: str
@@ -45,7 +46,7 @@ class Http:
 
 @dataclass(frozen=True)
 class Remote(Both):
-    """Both doors of a gateway that is another process."""
+    """HTTP and gRPC of a gateway in another process."""
 
     namespace: str = field(default="default")
 

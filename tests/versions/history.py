@@ -1,4 +1,4 @@
-"""A history that each version writes, and each later one has to know: ids, rows, a named batch, sequences, acks."""
+"""A history that each version writes, and each later one must know: ids, rows, a named batch, sequences, acks."""
 
 import pyarrow as pa
 
@@ -17,7 +17,7 @@ STAGED = ["d-1", "d-2"]
 
 
 def write(gateway: Gateway) -> None:
-    """Makes all of it, once."""
+    """Writes the history once."""
     with gateway.attempt() as attempt:
         attempt.complete(attempt.claim(CLAIMED), RESULT)
         attempt.release(attempt.claim(RELEASED))
@@ -30,7 +30,7 @@ def write(gateway: Gateway) -> None:
 
 
 def known(gateway: Gateway) -> dict[str, object]:
-    """Tells what a gateway says of all of it: asks as somebody does who tries everything again, and writes nothing."""
+    """Returns a gateway's answers about the history: repeats every operation as a client does, and writes nothing."""
     with gateway.attempt() as attempt:
         claimed = attempt.claim([*CLAIMED, *RELEASED], locate=True)
         attempt.release(claimed)

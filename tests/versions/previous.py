@@ -1,4 +1,4 @@
-"""The version before this one, built from its commit: its wheels, installed alone, and its tree with its own tests."""
+"""The previous version, built from its commit: its wheels, installed separately, and its tree with its own tests."""
 
 import os
 import subprocess
@@ -9,18 +9,18 @@ from pathlib import Path
 from tests.support.tree import ROOT
 
 VERSION = "0.1.0"
-# The last commit that was this version.
+# The last commit of this version.
 COMMIT = "f3456e305209ac9c3a8909b2986be95008d56933"
 PACKAGES = {"service": ".", "client": "spark_client"}
 
 
 class NotBuilt(RuntimeError):
-    """Says why the version before cannot be had."""
+    """Raised if the previous version cannot be built."""
 
 
 @dataclass(frozen=True)
 class Version:
-    """Where a version's packages and its tests lie; `service` and `client` are what a path of Python takes."""
+    """A version's folders of packages and tests; `service` and `client` are entries of a Python path."""
 
     tree: Path
     service: Path
@@ -31,12 +31,12 @@ THIS = Version(ROOT, ROOT / "service", ROOT / "spark_client")
 
 
 def environment(service: Version, client: Version, tests: Version) -> dict[str, str]:
-    """Returns the variables of a process that takes its packages and tests from these versions."""
+    """Returns the variables of a process that uses the packages and tests of these versions."""
     return {**os.environ, "PYTHONPATH": f"{service.service}:{client.client}:{tests.tree}"}
 
 
 def build(folder: Path) -> Version:
-    """Builds and installs both wheels of the version before into a folder. Raises NotBuilt."""
+    """Builds and installs both wheels of the previous version into a folder. Raises NotBuilt."""
     tree = folder / "tree"
     tree.mkdir()
     packed = _run(["git", "archive", COMMIT], ROOT)

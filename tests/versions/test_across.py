@@ -1,4 +1,4 @@
-"""The version before and this one, each with the other's client: `make versions`."""
+"""The previous version and this one, each with the other's client: `make versions`."""
 
 import json
 import os
@@ -18,15 +18,15 @@ from tests.versions import history
 from tests.versions.previous import THIS, VERSION, Version, build, environment
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3_600)]
-# The client's own tests of the version before, which say what its users had.
+# The previous version's own client tests, which define the behaviour that its users had.
 OF_THE_CLIENT = ("tests/client/sync", "tests/client/aio")
-# What the version before refuses, by BAD_REQUEST: it is newer.
+# The previous version refuses these newer requests with BAD_REQUEST.
 NEW_SCENARIOS = {"sequences with payloads are compared until they are acked"}
-# Tests of the version before that import inner modules, which this client has elsewhere.
+# Tests of the previous version that import inner modules, which this client has moved.
 INNER = tuple(f"tests/client/sync/test_{name}.py" for name in ("firsts", "payloads", "produce_by_id"))
-# Inner names of this client's modules, which the other tests of the version before import by another.
+# Inner names of this client's modules that the other tests of the previous version import under another name.
 RENAMED = {"oncegate_spark.protocol.names": ("Name", "BatchName")}
-# Modules that are part of another one by now, below `oncegate_spark`.
+# Modules below `oncegate_spark` that are now part of another one.
 MERGED = {
     "protocol.busy": "protocol.effort",
     "protocol.calls.requests": "protocol.calls.steps",
@@ -89,7 +89,7 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Version:
 
 
 def sides(old: Version, server_is_new: bool) -> tuple[Version, Version, str]:
-    """Server, client, and the server's version."""
+    """Returns server, client, and the server's version."""
     return (THIS, old, oncegate.__version__) if server_is_new else (old, THIS, VERSION)
 
 
@@ -151,7 +151,7 @@ def test_the_version_before_opens_what_this_one_wrote(
 def test_rows_that_this_client_spilled_are_written_by_the_version_before_into_a_ledger_that_knows_of_such(
     old: Version, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It does not take `spilled_ms`, and passes over it in entries."""
+    """The previous version does not accept `spilled_ms` and ignores it in entries."""
     with Spill(tmp_path / "spill") as spill:
         for server, ids, written in ((THIS, ["a", "b"], 2), (old, ["b", "c"], 1)):
             with Gateway(f"http://127.0.0.1:{free_port()}", on_down="spill", spill=spill) as away:

@@ -1,4 +1,4 @@
-"""What each version left behind, opened by this one: nothing that was done is done again."""
+"""Data of each version, opened by this one: nothing that was done is done again."""
 
 import json
 import tarfile

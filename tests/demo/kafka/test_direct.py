@@ -1,4 +1,4 @@
-"""The way past the gateway: how rows of files are numbered, and where the flag goes."""
+"""Direct writes: how rows of files are numbered, and where the flag is passed."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A machine that lacks something is told what, in one line."""
+"""The one-line messages for a machine that lacks a requirement."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from deploy.kafka.jars import JarSet, JarsMissing
 
 
 def java_that_says(folder: Path, version: str) -> str:
-    """A Java's home whose java tells a version, as Java does, and does nothing else."""
+    """Creates a Java home whose java prints a version, as Java does, and does nothing else."""
     command = folder / "bin/java"
     command.parent.mkdir(parents=True)
     command.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2025-04-15' >&2\n")

@@ -1,4 +1,4 @@
-"""What the demo counts of a Kafka topic: what was committed, whatever else lies there."""
+"""The demo's count of a Kafka topic: the committed records only."""
 
 import json
 import socket

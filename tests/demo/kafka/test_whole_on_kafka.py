@@ -22,7 +22,7 @@ PLAN = PLANS["kafka-short"]
 
 
 def went(name: str, folder: Path) -> tuple[Ran, Compared]:
-    """One way of the short form, with every fault that it is to meet."""
+    """Runs one way of the short form, with every fault that belongs to it."""
     logs = folder / "logs"
     logs.mkdir()
     flights, jars = data.cut(folder / "data", PLAN.size), require_jars()

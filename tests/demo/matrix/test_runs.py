@@ -1,4 +1,4 @@
-"""What is drawn for a matrix, and when a fault counts as hit."""
+"""The runs drawn for a matrix, and when a fault counts as hit."""
 
 from collections import Counter
 from pathlib import Path

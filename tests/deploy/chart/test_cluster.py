@@ -35,7 +35,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def defined(kind: str, plural: str) -> dict[str, Any]:
-    """A kind of an operator that takes any fields: its own definition says which there are."""
+    """Returns the definition of an operator's kind that accepts any fields, in place of the operator's own."""
     anything = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     names = {"kind": kind, "plural": plural, "singular": kind.lower()}
     version = {"name": "v1", "served": True, "storage": True, "schema": anything}
@@ -46,12 +46,12 @@ def defined(kind: str, plural: str) -> dict[str, Any]:
 
 @pytest.fixture
 def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> str:
-    """One of the test's own, in which only restricted pods are let in."""
+    """Returns the test's own namespace, which admits only restricted pods."""
     return cluster.make_namespace(f"test-{zlib.crc32(request.node.name.encode())}")
 
 
 def installed(cluster: Cluster, namespace: str, name: str, *more: str) -> list[dict[str, Any]]:
-    """Installs with the values of a file in ci/; the gateway's pods."""
+    """Installs the values of a file in ci/; returns the gateway's pods."""
     done = cluster.release("install", namespace, "--values", str(scenarios()[name]), *more)
     assert done.returncode == 0, done.stderr
     wanted = {"kafka": 2, "kafka-secure": 3}.get(name, 1)

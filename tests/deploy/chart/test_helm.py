@@ -1,4 +1,4 @@
-"""The chart as Helm renders it, by `make k8s`: as committed, valid for Kubernetes, refused where ids would be lost."""
+"""The chart as Helm renders it, by `make k8s`: as committed, valid for Kubernetes, refused if ids would be lost."""
 
 import re
 import subprocess
@@ -18,7 +18,7 @@ KEYS = ("--set", "keys.existingSecret=k")
 KAFKA = (*KEYS, "--set", "ledger=kafka,kafka.brokers={b:9092},masterKey.existingSecret=m")
 REDIS = (*KEYS, "--set", "ledger=redis,redis.host=r,masterKey.existingSecret=m")
 SASL = "kafka.securityProtocol=SASL_SSL,kafka.saslMechanism=PLAIN"
-# Kinds of operators, of which no schema is there.
+# Kinds of operators, for which there is no schema.
 OF_OPERATORS = ("ServiceMonitor", "PrometheusRule")
 
 
@@ -38,7 +38,7 @@ def test_the_committed_files_are_those_helm_renders(name: str) -> None:
 def test_helm_finds_nothing_to_remark(name: str, helm: Path) -> None:
     command = [helm, "lint", "--strict", "--kube-version", "1.36.0", CHART, "--values", scenarios()[name]]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    # It knows no kinds of operators, for which the chart asks.
+    # Lint does not know the operators' kinds that the chart requires.
     refused_for_lint = "embedded-full" if "install Prometheus Operator first" in done.stdout else None
     assert done.returncode == 0 or name == refused_for_lint, done.stdout
 
@@ -57,11 +57,11 @@ def test_every_object_is_valid_for_kubernetes(name: str, version: str) -> None:
     assert found["valid"] >= 6
 
 
-# What kube-score asks for and the chart does not give, each for a reason.
+# The checks of kube-score that the chart fails, each for a reason.
 ARGUED = (
-    "container-resources",  # no limit of processors: it would stop the one loop that answers all
+    "container-resources",  # no processor limit: it would stall the one loop that answers all requests
     "container-image-pull-policy",  # IfNotPresent: tags are versions, and a digest can be given
-    "deployment-has-poddisruptionbudget",  # it would keep the owner on its node, so a person asks for it
+    "deployment-has-poddisruptionbudget",  # it would keep the owner on its node, so a person must request it
     "container-security-context-user-group-id",  # the pod's own, for all of its containers
 )
 
@@ -160,7 +160,7 @@ def test_an_older_kubernetes_than_the_chart_needs_is_refused() -> None:
     assert "1.30" in refusal(*KEYS, "--kube-version", "1.29.9")
 
 
-# Another value of each leaf that no rule finds, and what has to stand beside it to be taken.
+# A second value for each leaf that the rules below cannot derive, and the values that it requires beside it.
 OTHERS: dict[str, Any] = {
     "ledger": "kafka",
     "embedded.accessMode": "ReadWriteOncePod",
@@ -192,7 +192,7 @@ _STRINGS = re.compile(r"size|sizeLimit")
 
 
 def another(value: Value) -> Any:
-    """A value of the same type that differs from the default."""
+    """Returns a value of the same type that differs from the default."""
     name = value.path.rpartition(".")[2]
     if value.path in OTHERS:
         return OTHERS[value.path]
@@ -213,7 +213,7 @@ def given_by(path: str, value: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("value", [value for value in values() if not value.is_group], ids=lambda value: value.path)
 def test_every_value_changes_what_is_made_or_is_refused(value: Value, tmp_path: Path) -> None:
-    """Behind one of the files in ci/: a value that is taken and does nothing would be one that is ignored."""
+    """Runs on top of a file in ci/: a value that is accepted without effect would be an ignored one."""
     changed = tmp_path / "changed.yaml"
     for given in (another(value), value.default):
         changed.write_text(yaml.safe_dump(given_by(value.path, given)))
@@ -225,5 +225,5 @@ def test_every_value_changes_what_is_made_or_is_refused(value: Value, tmp_path: 
     assert value.path in SEEN_BY_A_CLUSTER, "it changes nothing that is made"
 
 
-# Only what a cluster has already tells whether it is asked for.
+# Only an existing cluster shows whether it is needed.
 SEEN_BY_A_CLUSTER = {"acceptOtherLedger"}

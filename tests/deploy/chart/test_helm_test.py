@@ -1,4 +1,4 @@
-"""What `helm test` runs, against a real gateway: it passes there, and does not where a duplicate is granted."""
+"""The commands of `helm test` against a real gateway: they pass there, and fail if a duplicate is granted."""
 
 import json
 import re
@@ -24,7 +24,7 @@ def tried(url: str, *credentials: str) -> tuple[int, str]:
     return done.returncode, done.stdout.strip()
 
 
-# A machine without compiled loops, which is busy too, takes minutes to the first answer.
+# A busy machine without compiled loops takes minutes to answer the first request.
 COMPILES = pytest.mark.timeout(600)
 
 
@@ -52,7 +52,7 @@ def test_a_gateway_with_keys_refuses_a_claim_without_one_and_takes_one_with_it(t
 
 
 class Forgetful(BaseHTTPRequestHandler):
-    """Grants whatever is asked for."""
+    """Grants every id."""
 
     def do_GET(self) -> None:
         self._answer({})
@@ -67,7 +67,7 @@ class Forgetful(BaseHTTPRequestHandler):
         self.wfile.write(json.dumps(body).encode())
 
     def log_message(self, *arguments: object) -> None:
-        """Says nothing."""
+        """Suppresses the log."""
 
 
 @pytest.fixture

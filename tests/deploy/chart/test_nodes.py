@@ -28,7 +28,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodesCluster]:
 
 
 def the_pod(cluster: NodesCluster, namespace: str) -> Any:
-    """The one pod of a release, once it is ready."""
+    """Returns the only pod of a release, once it is ready."""
 
     def found() -> Any:
         pods = cluster.pods(namespace)
@@ -73,7 +73,7 @@ def test_a_pod_comes_back_with_its_volume_whatever_moves_it(cluster: NodesCluste
 
 
 def test_a_drain_of_every_node_ends_with_both_pods_elsewhere(cluster: NodesCluster) -> None:
-    """Here standbys are said to be ready, which they never are: the disruption budget is tried in `test_cluster`."""
+    """kwok reports standbys as ready, which they never are: `test_cluster` covers the disruption budget."""
     namespace = cluster.make_namespace("kafka")
     values = ("--values", str(scenarios()["kafka"]), "--set", "podDisruptionBudget.enabled=false")
     assert cluster.release("install", namespace, *values, *WAIT).returncode == 0

@@ -1,4 +1,4 @@
-"""What the chart makes, of each file of values in ci/: pods that lose nothing, that drain, and that may do little."""
+"""The chart's objects for each file of values in ci/: pods that lose nothing, drain, and have few permissions."""
 
 import re
 from pathlib import Path
@@ -42,7 +42,7 @@ FILES = {"ca.pem": AUTHORITY.pem, "certificate.pem": CERTIFICATE, "key.pem": KEY
 
 
 def policy_of(found: list[Object]) -> Object:
-    """The policy of the gateway's traffic; `helm test` has one of its own."""
+    """Returns the policy of the gateway's traffic; `helm test` has a separate one."""
     (policy,) = (one for one in of_kind(found, "NetworkPolicy") if "annotations" not in one["metadata"])
     return policy
 
@@ -119,7 +119,7 @@ def test_a_drain_evicts_standbys_while_an_owner_is_ready_and_never_the_owner() -
 
 @EACH
 def test_the_gateway_takes_its_settings_and_its_url(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a pod would: the files that they name are those that are mounted."""
+    """Loads the settings as a pod would: the files that they name are mounted."""
     found = objects(name)
     (data,) = [one["data"] for one in of_kind(found, "ConfigMap") if "oncegate.toml" in one["data"]]
     root = tmp_path / "root"
@@ -142,7 +142,7 @@ def test_the_gateway_takes_its_settings_and_its_url(name: str, tmp_path: Path, m
 
 
 def mounted(name: str) -> list[str]:
-    """Every file of a secret that the gateway's container sees."""
+    """Returns every file of a secret that the gateway's container sees."""
     volumes = {one["name"]: one for one in pod(objects(name))["spec"]["volumes"]}
     return [
         f"{mount['mountPath']}/{item['path']}"
@@ -255,7 +255,7 @@ def test_prometheus_scrapes_each_pod_once_and_keeps_the_gateways_own_label_names
 
 
 def test_loops_are_copied_to_where_they_can_be_written() -> None:
-    """The image's own folder is read-only in a pod, and numba takes none that it may not write."""
+    """The image's own folder is read-only in a pod, and numba uses only folders that it may write."""
     found = objects("kafka")
     (copied,) = pod(found)["spec"]["initContainers"]
     (folder,) = re.findall(r"NUMBA_CACHE_DIR=(\S+)", (ROOT / "Dockerfile").read_text())

@@ -19,13 +19,13 @@ TEMPLATES = CHART / "templates"
 SUITES: dict[str, dict[str, Any]] = {
     path.name: yaml.safe_load(path.read_text()) for path in sorted((CHART / "tests").glob("*.yaml"))
 }
-# How a template says no: `fail "…"`, or `fail (printf "…" …)`.
+# The forms in which a template refuses: `fail "…"` and `fail (printf "…" …)`.
 REFUSAL = re.compile(r'\bfail (?:\(printf )?("(?:[^"\\]|\\.)*")')
 
 
 @pytest.fixture
 def chart(tmp_path: Path) -> Path:
-    """A copy of the chart: helm-unittest makes a folder for snapshots beside the suites it runs."""
+    """Copies the chart, because helm-unittest creates a folder for snapshots beside the suites."""
     return Path(shutil.copytree(CHART, tmp_path / "oncegate"))
 
 

@@ -1,4 +1,4 @@
-"""The chart's values: each is described, bounded, and known to the gateway; a name that is not there is refused."""
+"""The chart's values: each is described, bounded, and known to the gateway; an unknown name is refused."""
 
 import re
 import tomllib
@@ -22,7 +22,7 @@ from tests.support.tree import ROOT
 VALIDATOR = Draft202012Validator(schema())
 DEFAULTS: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
 PATHS = [value.path for value in values()]
-# Of the URL, what the chart writes from values of other names.
+# Parts of the ledger's URL that the chart builds from values with other names.
 BY_THE_CHART = {"master_key", "old_master_key", "bare_key", "runs", "no_witness", "user", "password_file"}
 
 
@@ -31,7 +31,7 @@ def test_the_schema_and_the_table_of_the_readme_match_the_values() -> None:
 
 
 def test_what_helm_made_is_of_the_chart_as_it_is() -> None:
-    """`make k8s` also renders it anew; here its digest tells that somebody did, whoever has no Helm."""
+    """`make k8s` also renders the chart; here a digest shows, without Helm, that it was rendered."""
     assert is_rendered(), "python -m deploy.k8s --render"
     assert {path.stem for path in GOLDEN.glob("*.yaml")} == set(SCENARIOS)
 

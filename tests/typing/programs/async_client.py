@@ -1,4 +1,4 @@
-"""What a program may write with the client for asyncio."""
+"""Valid uses of the client for asyncio."""
 
 import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""What a user's own test may write."""
+"""A valid test of a user's program."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What a program may write with the client that has no asyncio."""
+"""Valid uses of the synchronous client."""
 
 import pyarrow as pa
 

@@ -1,5 +1,5 @@
 # ruff: noqa
-"""As `wrong_sync`, for asyncio: above all, what is forgotten to be awaited."""
+"""Invalid uses of the client for asyncio, above all a missing await; marked as in `wrong_sync`."""
 
 from oncegate_spark import AsyncGateway, Gateway
 

@@ -1,5 +1,5 @@
 # ruff: noqa
-"""What a type checker finds before it is run: each marked line is wrong in the way that is written behind it."""
+"""Invalid uses that a type checker reports: the comment on each marked line names the error."""
 
 from oncegate_spark import Gateway, Outcome
 
