@@ -63,6 +63,7 @@ from scripts.reference_tables import (
     spark_options,
     spark_promises,
     table,
+    verbs,
 )
 
 FreeIds = dict[tuple[IdState, Asker], Cell[Action]]
@@ -318,6 +319,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "spark-guide.md": {"promises": spark_promises},
     "http-guide.md": {"calls": calls},
     "settings.md": {"settings": settings},
+    "operations.md": {"verbs": verbs},
     "operations/observe.md": {"counters": counters},
     "metrics.md": {
         "metrics": metrics,

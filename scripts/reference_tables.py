@@ -2,8 +2,13 @@
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import typer
+
+from oncegate.cli import app
 from oncegate.engine.counters import COUNTERS
 from oncegate.engine.metrics.families import METRICS, Metric
 from oncegate.settings import ProcessSettings, SemanticSettings
@@ -16,9 +21,23 @@ _UNITS = {1 << 30: "GiB", 1 << 20: "MiB", 1 << 10: "KiB"}
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
-    """Writes a table in Markdown."""
+    """Returns a table in Markdown, without padding, since a program writes it."""
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return "\n".join(f"|{'|'.join(line)}|" for line in lines)
+
+
+def verbs() -> str:
+    """Draws every verb of the command line with the first paragraph of its help."""
+    rows = [[f"`{' '.join(name)}`", text] for name, text in _verbs(typer.main.get_command(app), "oncegate")]
+    return table(["verb", "what it does"], rows)
+
+
+def _verbs(command: Any, *path: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    for name, verb in command.commands.items():
+        if hasattr(verb, "commands"):
+            yield from _verbs(verb, *path, name)
+        else:
+            yield (*path, name), " ".join((verb.help or "").partition("\n\n")[0].split())
 
 
 def spark_options() -> str:

@@ -22,10 +22,10 @@ _TABLE = re.compile(r"(<!-- drawn: values -->\n).*(<!-- end -->)", re.DOTALL)
 
 def table() -> str:
     """Draws the values with their defaults and comments."""
-    rows = ["| value | default | what it is |", "| --- | --- | --- |"]
+    rows = ["|value|default|what it is|", "|---|---|---|"]
     for value in values():
         shown = "" if value.is_group else f"`{json.dumps(value.default)}`"
-        rows.append(f"| `{value.path}` | {shown} | {value.comment} |")
+        rows.append(f"|`{value.path}`|{shown}|{value.comment}|")
     return "\n".join(rows) + "\n"
 
 

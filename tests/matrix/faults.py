@@ -73,13 +73,13 @@ def properties() -> list[tuple[str, ...]]:
 
 def page(listed: Iterable[Fault]) -> str:
     """Returns the text of the page."""
-    of_properties = "".join(f"| {' | '.join(cells)} |\n" for cells in properties())
+    of_properties = "".join(f"|{'|'.join(cells)}|\n" for cells in properties())
     return HEAD + "".join(_line(fault) for fault in listed) + PROPERTIES_HEAD + of_properties
 
 
 def _line(fault: Fault) -> str:
     evidence = ", ".join(f"`{name}`" for name in (*fault.rows, *fault.tests)) or NOT_SHOWN
-    return f"| {fault.name} | {fault.what} | {fault.promised} | {evidence} |\n"
+    return f"|{fault.name}|{fault.what}|{fault.promised}|{evidence}|\n"
 
 
 if __name__ == "__main__":
