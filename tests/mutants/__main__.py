@@ -1,12 +1,12 @@
-"""Plant every bug, each in a copy of its own, and run the tests that must catch it: `make mutants`.
+"""Plants every bug in a separate copy and runs the tests that must catch it: `make mutants`.
 
     python -m tests.mutants [NAME ...] [--below PATH] [--list]
 
-Each bug is an edit of the syntax tree in a copy of the shipped source (`edits`). First the named tests must pass on an unchanged
-copy; then one must FAIL on the mutated one: what cannot begin, or does not end, proves nothing. As many copies as there
-are processors are tried at a time, in places that stay the same, so that kernels without a bug are compiled once. Writes out/mutants/result.json:
-[{"name", "seen_by", "caught", "by"}]; `seen_by` is "module" where a module's own test catches it, "walk" where only a
-random walk does.
+Each bug is an edit of the syntax tree in a copy of the shipped source (`edits`). First the named
+tests must pass on an unchanged copy; then one must FAIL on the mutated copy. A test that cannot begin or does not end
+proves nothing. Runs as many copies at a time as there are processors, always in the same folders, so that kernels
+without a bug are compiled once. Writes out/mutants/result.json: [{"name", "seen_by", "caught", "by"}]; `seen_by` is
+"module" if a module's own test catches the bug, "walk" if only a random walk does.
 """
 
 import json
@@ -174,13 +174,13 @@ _LISTED = (
 )
 MUTANTS = (*_LISTED, *neighbours(_LISTED))
 TIMEOUT_S = 600
-# All tests that catch a bug, one after another.
+# For all tests that catch a bug, one after another.
 UNCHANGED_TIMEOUT_S = 3600
 PLACES = os.cpu_count() or 1
 
 
 class Places:
-    """Folders for a copy each, as many as are tried at a time; what a copy's kernels were compiled to stays there."""
+    """Folders for the copies, one for each that is tried at a time; compiled kernels stay there."""
 
     def __init__(self, root: Path) -> None:
         self._free: SimpleQueue[Path] = SimpleQueue()
@@ -189,7 +189,7 @@ class Places:
 
     @contextmanager
     def fresh(self) -> Iterator[Path]:
-        """A folder with an unchanged copy, for as long as it is used."""
+        """Yields a folder with an unchanged copy."""
         folder = self._free.get()
         try:
             copy(folder)
@@ -199,7 +199,7 @@ class Places:
 
 
 def copy(folder: Path) -> None:
-    """The tree as far as tests need it, in place of what stood there."""
+    """Replaces the folder's content with the parts of the tree that tests need."""
     for name in COPIED:
         shutil.rmtree(folder / name, ignore_errors=True)
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", ".hypothesis"))
@@ -208,7 +208,7 @@ def copy(folder: Path) -> None:
 
 
 def run_tests(folder: Path, tests: list[str], timeout_s: int = TIMEOUT_S) -> "subprocess.CompletedProcess[str]":
-    """Run tests against the copy: its packages stand first on the path, its compiled kernels lie in it."""
+    """Runs tests against the copy: its packages are first on the path, and it holds its compiled kernels."""
     environment = {
         **os.environ,
         "PYTHONPATH": f"{folder / 'service'}:{folder / 'spark_client'}:{folder}",
@@ -222,36 +222,36 @@ def run_tests(folder: Path, tests: list[str], timeout_s: int = TIMEOUT_S) -> "su
 
 
 def plant(folder: Path, mutant: Mutant) -> None:
-    """Applies the bug. LookupError: an edit has no place, or several."""
+    """Applies the bug. Raises LookupError if an edit matches nowhere, or several times."""
     for path, source in mutant.planted(folder).items():
         (folder / path).write_text(source)
 
 
 def try_one(mutant: Mutant, places: Places) -> dict[str, object]:
-    """Whether a named test fails with the bug, and which."""
+    """Returns whether a named test fails with the bug, and which."""
     known = {"name": mutant.name, "seen_by": mutant.seen_by}
     with places.fresh() as folder:
         plant(folder, mutant)
         try:
             done = run_tests(folder, list(mutant.tests))
         except subprocess.TimeoutExpired:
-            # No test has said what is wrong: a machine that is too slow looks the same.
+            # No test has failed: a machine that is too slow looks the same.
             return {**known, "caught": False, "by": f"no end after {TIMEOUT_S} s: {mutant.tests[0]}"}
-        # An ERROR is a test that could not begin: a broker that did not start proves nothing.
+        # An ERROR is a test that could not begin; a broker that did not start proves nothing.
         failed = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("FAILED")]
         caught = done.returncode == 1 and bool(failed)
         return {**known, "caught": caught, "by": failed[0] if caught else done.stdout[-400:]}
 
 
 def check_unchanged(tests: list[str], places: Places) -> str | None:
-    """The tests that catch bugs must pass without one; what they print if not."""
+    """Returns None if the tests pass without a bug, else their output."""
     with places.fresh() as folder:
         done = run_tests(folder, tests, UNCHANGED_TIMEOUT_S)
     return None if done.returncode == 0 else done.stdout[-3000:]
 
 
 def try_all(wanted: list[Mutant], places: Places) -> list[dict[str, object]] | None:
-    """What became of each; None where the tests fail without any bug."""
+    """Returns the outcome of each bug; None if the tests fail without any bug."""
     results = []
     tests = sorted({test for mutant in wanted for test in mutant.tests})
     parts = [tests[n::PLACES] for n in range(min(PLACES, len(tests)))]
@@ -271,13 +271,13 @@ def try_all(wanted: list[Mutant], places: Places) -> list[dict[str, object]] | N
 
 
 def wanted_ones() -> list[Mutant]:
-    """Those that the command line asks for. SystemExit: there are none, or the list alone was wanted."""
+    """Returns the bugs that the command line selects. Raises SystemExit if there are none, or after `--list`."""
     parser = ArgumentParser(
         "mutants", description="plants bugs in copies of the source, and names those that no test sees"
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="of a planted bug; all without one")
-    parser.add_argument("--below", metavar="PATH", help="those alone that are planted in this file or folder")
-    parser.add_argument("--list", action="store_true", help="name them, with the files they are planted in, and stop")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="of a planted bug; default: all")
+    parser.add_argument("--below", metavar="PATH", help="only bugs planted in this file or folder")
+    parser.add_argument("--list", action="store_true", help="print the names with their files, and exit")
     asked = parser.parse_args()
     if unknown := sorted(set(asked.names) - {mutant.name for mutant in MUTANTS}):
         parser.error(f"no planted bug has the name {', '.join(map(repr, unknown))}: see --list")

@@ -40,7 +40,7 @@ BACKGROUND: tuple[Mutant, ...] = (
         (f"{_SNAPSHOTTER}::test_no_second_snapshot_is_accepted_while_the_first_waits_for_its_append",),
     ),
     Mutant(
-        "an error of our own leaves whoever waits waiting",
+        "an internal error leaves callers waiting",
         (
             (
                 "oncegate.engine.commit.group_commit::GroupCommit.run",
@@ -75,33 +75,33 @@ BACKGROUND: tuple[Mutant, ...] = (
         f"{_SNAPSHOTTER}::test_a_step_that_raises_ends_the_snapshot_and_the_next_one_is_whole",
     ),
     one(
-        "a failed compaction that nobody is told of",
+        "a failed compaction is not reported",
         "oncegate.engine.maintenance.scheduler::Scheduler._compacted",
         delete("self._journal.observer.event(...)"),
         f"{_SNAPSHOTTER}::test_the_reason_against_compacting_is_logged_once_a_minute_and_shown",
     ),
     one(
-        "a shard that is dead and waits is told of when it has waited",
+        "a dead shard is reported only after its wait",
         "oncegate.engine.commit.group_commit::GroupCommit._report",
         delete("self.when_ended(...)"),
         f"{_LONG}::test_a_shard_whose_append_hangs_after_an_unknown_outcome_is_logged_at_once",
     ),
     one(
-        "an append under way is told as not written where its ledger is found to have ended",
+        "an append in flight is reported as not written when its ledger is found to have ended",
         "oncegate.core.lifecycle::EndCell.write_beside",
         replace("end_of(error, beside=True)", "end_of(error)"),
         "tests/engine/recovery/test_unknown_end.py::"
         "test_an_append_under_way_is_unknown_where_another_gateway_is_found_to_own_the_ledger",
     ),
     one(
-        "who waits for an append that was under way when its ledger ended is told that nothing was written",
+        "callers of an append in flight are told that nothing was written when its ledger ends",
         "oncegate.engine.commit.group_commit::GroupCommit.wait",
         replace("LedgerDown(_IN_DOUBT) if is_in_doubt else ending.again()", "ending.again()"),
         "tests/engine/commit/test_durable_before_said.py::"
         "test_an_append_under_way_is_in_doubt_where_its_ledger_ends_beside_it",
     ),
     one(
-        "a long recovery told once",
+        "a long recovery is reported only once",
         "oncegate.engine.recovery.owner::Owner._watch",
         replace("(now_ms, now_ms - self._recovering_ms)", "(2 * now_ms, now_ms - self._recovering_ms)"),
         f"{_LONG}::test_a_recovery_of_minutes_is_logged_each_minute_with_the_reason",
@@ -145,7 +145,7 @@ BACKGROUND: tuple[Mutant, ...] = (
         f"{_RUNS}::test_runs_are_used_again_after_a_compaction_and_restarts_without_being_made_again",
     ),
     one(
-        "what a snapshot brings counts as settled long ago",
+        "claims from a snapshot count as settled long ago",
         "oncegate.index.claims.replay::replay",
         delete("store.rows.reset_leases(now_ms)", nth=1),
         f"{_SNAPSHOTTER}::test_a_claim_settled_before_a_compaction_is_known_after_a_restart",

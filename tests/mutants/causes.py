@@ -50,7 +50,7 @@ CAUSES: tuple[Mutant, ...] = (
         f"{_TABLE}::test_each_row_of_the_table_is_as_it_was_decided",
     ),
     one(
-        "the same number of an attempt does not tell a stage that ran again",
+        "an equal attempt number hides a stage that ran again",
         "oncegate.core.causes::STAGE_ATTEMPT",
         without("(Relation.NEWER, Relation.SAME)"),
         f"{_ARRAYS}::test_the_order_of_all_attempts_reveals_a_repeated_stage",
@@ -109,7 +109,7 @@ CAUSES: tuple[Mutant, ...] = (
         f"{_ARRAYS}::test_one_that_only_the_first_names_is_as_unknown_as_one_that_only_the_present_names",
     ),
     one(
-        "stage 0 is named by nobody",
+        "the first stage is named as the second",
         "oncegate.index.writers::_said",
         replace("number + 1", "number"),
         f"{_EACH}[TASK_RETRY-produce]",
@@ -139,7 +139,7 @@ CAUSES: tuple[Mutant, ...] = (
         f"{_ENGINE}::test_claims_that_are_decided_together_keep_their_writers",
     ),
     one(
-        "claims that are decided together are compared with nobody",
+        "claims decided together are not compared with each other",
         "oncegate.engine.usecases.claim_batching::ClaimBatcher._duplicates",
         without("writer="),
         f"{_EACH}[TASK_RETRY-claims together]",
@@ -172,7 +172,7 @@ CAUSES: tuple[Mutant, ...] = (
         f"{_ENGINE}::test_the_cause_survives_a_restart",
     ),
     one(
-        "a replayed entry is nobody's run",
+        "a replayed entry belongs to no run",
         "oncegate.index.claims.replay::_Replay._grant",
         delete("store.runs.note(...)"),
         f"{_ENGINE}::test_the_cause_survives_a_restart",

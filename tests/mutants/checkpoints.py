@@ -49,7 +49,7 @@ CHECKPOINTS: tuple[Mutant, ...] = (
         f"{_STORES}::test_hdfs_is_read_by_its_rest_interface",
     ),
     one(
-        "a wrong place is taken for one that nobody could look into",
+        "a wrong location is taken for one that cannot be read",
         "oncegate_spark.spark.checkpoint.begun::begun",
         replace("options.checkpoint_url is not None or 'checkpointlocation' in options.raw", "False"),
         "tests/client/spark/test_datasource.py::test_a_checkpoint_without_offsets_is_no_micro_batch",
@@ -62,7 +62,7 @@ CHECKPOINTS: tuple[Mutant, ...] = (
         "tests/client/spark/test_staged_commit.py::test_reading_another_querys_checkpoint_stops_the_task",
     ),
     one(
-        "what stays unknown is said by nobody",
+        "an input that stays unknown is not reported",
         "oncegate_spark.spark.checkpoint.begun::_warn",
         replace("options.write == 'staged' and why not in _said", "False"),
         f"{_STORES}::test_the_place_is_found_without_an_option",
@@ -80,7 +80,7 @@ CHECKPOINTS: tuple[Mutant, ...] = (
         f"{_SPARK}::test_the_input_is_known_inside_foreach_batch",
     ),
     one(
-        "an error tells the keys of an address",
+        "an error reveals the keys in an address",
         "oncegate_spark.spark.checkpoint.stores::open_url",
         replace("parts.netloc.rpartition('@')[2]", "parts.netloc"),
         f"{_STORES}::test_no_error_contains_a_key",

@@ -54,13 +54,13 @@ DELETION: tuple[Mutant, ...] = (
         f"{_ENGINE}::test_a_name_that_is_used_again_knows_nothing_of_the_old_ids_marks_and_claims",
     ),
     one(
-        "what comes while a namespace is being deleted is taken",
+        "requests are accepted while a namespace is being deleted",
         "oncegate.engine.recovery.owner::Owner.serving",
         replace("self._state in SERVES", "True"),
         _UNDER_WAY,
     ),
     one(
-        "who is refused by a deletion is told that the gateway shuts down",
+        "a refusal by a deletion names the gateway's shutdown as its reason",
         "oncegate.engine.commit.group_commit::GroupCommit.close",
         replace(
             "refusal or LedgerDown('the gateway is shutting down; nothing was written')",
@@ -115,7 +115,7 @@ DELETION: tuple[Mutant, ...] = (
         _CRASHES,
     ),
     Mutant(
-        "a deletion is said before its rename is durable",
+        "a deletion is reported before its rename is durable",
         (
             ("oncegate.ledgers.log.deleted::set_aside", delete("disk.sync_folder(aside.parent)")),
             ("oncegate.ledgers.log.deleted::set_aside", delete("disk.sync_folder(root)")),

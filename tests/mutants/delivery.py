@@ -10,7 +10,7 @@ _COLLATIONS = "tests/client/delivery/test_collations.py"
 
 DELIVERY: tuple[Mutant, ...] = (
     one(
-        "what a dead writer may have written is written again, and the sink is not asked",
+        "records in doubt of a dead writer are written again without asking the sink",
         "oncegate_spark.delivery.deliver::Delivery._written",
         without("*claimed.in_doubt"),
         f"{_DELIVERY}::test_rows_of_a_dead_writer_are_found_in_the_sink_and_not_written_again",
@@ -70,13 +70,13 @@ DELIVERY: tuple[Mutant, ...] = (
         f"{_DELIVERY}::test_a_resolver_completes_what_the_sink_has_and_frees_what_it_has_not",
     ),
     one(
-        "a resolver says nothing of what its namespace keeps for a dead writer",
+        "a resolver omits the ids that its namespace holds for a dead writer",
         "oncegate_spark.delivery.deliver::Resolver._resolve",
         delete("total.held += claimed.verdicts.unsettled"),
         f"{_DELIVERY}::test_a_resolver_reports_the_lease_expiry_of_its_namespace",
     ),
     one(
-        "a transaction that the rows function has undone is told as written",
+        "a transaction that the rows function undid is reported as written",
         "oncegate_spark.delivery.database::DatabaseSink.write",
         delete("self._check_open(...)"),
         "tests/client/delivery/test_database.py::test_an_error_that_the_rows_function_catches_undoes_everything_and_is_raised",
@@ -88,14 +88,14 @@ DELIVERY: tuple[Mutant, ...] = (
         "tests/client/delivery/test_database.py::test_ids_with_a_failed_rollback_are_reported_as_unknown",
     ),
     one(
-        "a refusal says that nothing was written, of what an earlier request may have",
+        "a refusal claims that nothing was written although an earlier request may have",
         "oncegate_spark.delivery.http_sink::HttpSink.write",
         replace("record.id not in doubtful", "True"),
         "tests/client/delivery/test_http.py::"
         "test_a_refusal_after_a_request_that_may_have_paid_is_unknown_and_frees_nothing",
     ),
     one(
-        "a record that Kafka's client refuses is told as in doubt",
+        "a record that Kafka's client refuses is reported as in doubt",
         "oncegate_spark.delivery.kafka::KafkaSink._failed",
         replace(
             "is_committing and (error is None or not error.txn_requires_abort())",
@@ -104,7 +104,7 @@ DELIVERY: tuple[Mutant, ...] = (
         f"{_KAFKA}::test_a_record_that_brokers_refuse_aborts_its_transaction_and_frees_its_ids",
     ),
     one(
-        "a topic that brokers do not tell of is taken for an empty one",
+        "a topic that brokers do not list is taken for an empty one",
         "oncegate_spark.delivery.kafka::_start_offsets",
         replace("described.error is not None", "described is None"),
         f"{_KAFKA}::test_a_topic_unknown_to_the_brokers_is_not_taken_for_an_empty_one",
@@ -116,7 +116,7 @@ DELIVERY: tuple[Mutant, ...] = (
         "tests/client/delivery/test_http.py::test_a_request_without_an_answer_is_sent_again_under_its_key_and_paid_once",
     ),
     one(
-        "an answer that says nothing is taken for a refusal",
+        "an answer without a verdict is taken for a refusal",
         "oncegate_spark.delivery.http_sink::HttpSink._write",
         replace("status >= 500 or status in _LATER", "status in _LATER"),
         "tests/client/delivery/test_http.py::test_a_server_that_only_fails_leaves_the_record_in_doubt",
@@ -143,7 +143,7 @@ DELIVERY: tuple[Mutant, ...] = (
         "tests/client/delivery/test_database.py::test_rows_that_the_database_refuses_leave_no_id_and_are_free",
     ),
     one(
-        "a topic is read before whoever may still be writing it is fenced",
+        "a topic is read before its possible writer is fenced",
         "oncegate_spark.delivery.kafka::KafkaSink.find",
         delete("self._fenced()"),
         f"{_KAFKA}::test_a_dead_writers_committed_records_are_found_and_its_open_transaction_is_ended",
@@ -167,7 +167,7 @@ DELIVERY: tuple[Mutant, ...] = (
         "tests/client/delivery/test_event_ids.py::test_ids_of_one_process_grow_also_when_its_clock_goes_back",
     ),
     one(
-        "an id that is forgotten by now is written as new",
+        "an id that was forgotten meanwhile is written as new",
         "oncegate_spark.delivery.event_ids::Horizon.stale",
         replace("made_ms <= oldest_ms", "made_ms <= 0"),
         "tests/client/delivery/test_event_ids.py::test_an_id_older_than_the_horizon_is_stale_and_not_written_as_new",

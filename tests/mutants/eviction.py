@@ -71,7 +71,7 @@ SEALING: tuple[Mutant, ...] = (
         (f"{_ENGINE}::test_a_filter_of_another_run_is_not_believed",),
     ),
     one(
-        "a run is left that nobody knows of",
+        "an unlisted run is left behind",
         "oncegate.engine.maintenance.run_files::RunFiles.write",
         delete("with suppress(Exception):\n    ..."),
         f"{_ENGINE}::test_a_run_whose_filter_found_no_room_is_no_file_that_is_left",
@@ -172,7 +172,7 @@ SEALING: tuple[Mutant, ...] = (
         f"{_WALKS}::test_an_owner_is_granted_again_what_it_took_with_the_takeover_that_it_was",
     ),
     one(
-        "a row that stands for sealed ids retires",
+        "a row that represents sealed ids retires",
         "oncegate.index.claims.evict::NEVER_MS",
         replace("(1 << 63) - 1", "0"),
         f"{_WALKS}::test_no_answer_reveals_whether_old_ids_were_sealed",

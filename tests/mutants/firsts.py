@@ -60,7 +60,7 @@ FIRSTS: tuple[Mutant, ...] = (
         _FIRSTS,
     ),
     one(
-        "places of rows that are asked for again stand elsewhere",
+        "a repeated request gets wrong locations of its rows",
         "oncegate_spark.protocol.calls.attempt::AttemptCalls._settled",
         replace(
             "[index for index, is_open in zip(at, verdicts.open.to_pylist(), strict=True) if is_open]",
@@ -111,7 +111,7 @@ FIRSTS: tuple[Mutant, ...] = (
         _FIRSTS,
     ),
     one(
-        "a retry is not told what its second try wrote",
+        "a retry does not get the rows that its second try wrote",
         "oncegate.engine.usecases.produce::Records._record",
         replace(
             "journal.random(16) if decision is None or decision.claim is None else decision.claim", "journal.random(16)"
@@ -119,7 +119,7 @@ FIRSTS: tuple[Mutant, ...] = (
         _FIRSTS,
     ),
     one(
-        "a range among taken rows is told twice",
+        "a range among taken rows is returned twice",
         "oncegate.index.claims.firsts::written_by",
         replace("spans and spans[-1][0] == partition and (first <= spans[-1][1] + spans[-1][2])", "False"),
         _FIRSTS,
@@ -146,7 +146,7 @@ FIRSTS: tuple[Mutant, ...] = (
         _SENT,
     ),
     one(
-        "a range goes on over records of others",
+        "a range continues over others' records",
         "oncegate.ledgers.kafka.rows.stream::RowStream.written",
         replace("offset == last.first_offset + last.rows", "offset >= last.first_offset + last.rows"),
         _SENT,
@@ -158,7 +158,7 @@ FIRSTS: tuple[Mutant, ...] = (
         _SENT,
     ),
     one(
-        "offsets of an aborted try are told",
+        "offsets of an aborted try are returned",
         "oncegate.ledgers.kafka.shard.ledger::KafkaLedger._append.changes_of",
         insert("ranges.report()", before="self._fold.sent_to.add(...)"),
         f"{_SENT}::test_offsets_of_an_aborted_transaction_are_not_reported",
@@ -179,19 +179,19 @@ FIRSTS: tuple[Mutant, ...] = (
         _ELSEWHERE,
     ),
     one(
-        "places that nobody asked for are waited for",
+        "locations that were not requested are waited for",
         "oncegate.engine.usecases.produce::Records._earlier_ranges",
         replace("deadline if request.locate else deadline.at_most(UNASKED_MS)", "deadline"),
         _ELSEWHERE,
     ),
     one(
-        "a place that no broker told is told in part",
+        "a location that brokers did not give is returned in part",
         "oncegate.engine.commit.places::Places.ranges",
         replace("places is None or not places.is_known()", "places is None"),
         _ELSEWHERE,
     ),
     one(
-        "a repeat by sequence is told the rows of the call before",
+        "a repeat by sequence gets the rows of the previous call",
         "oncegate.engine.commit.places::Places.of_call",
         replace(
             "range(completed - 1 - entry.written_before, completed - 1)",
@@ -200,7 +200,7 @@ FIRSTS: tuple[Mutant, ...] = (
         _SEQUENCES,
     ),
     one(
-        "a repeat by sequence is told the end of another call",
+        "a repeat by sequence gets the end of another call",
         "oncegate.engine.commit.places::Places.of_call",
         replace("(entry.producer_id, entry.epoch, entry.call) != call", "False"),
         _SEQUENCES,

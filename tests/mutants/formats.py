@@ -34,7 +34,7 @@ FORMATS: tuple[Mutant, ...] = (
         f"{_TEST}::test_a_subject_without_a_schema_or_of_another_kind_is_refused",
     ),
     one(
-        "a registry that is away is told as a wrong option",
+        "an unavailable registry is reported as a wrong option",
         "oncegate_spark.formats.registry::answering",
         replace(
             "Unreachable(f'the schema registry does not answer: {error}')",

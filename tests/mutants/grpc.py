@@ -17,7 +17,7 @@ GRPC: tuple[Mutant, ...] = (
         f"{_CLAIMS}::test_a_gateway_that_is_behind_what_the_caller_saw_refuses_to_decide",
     ),
     one(
-        "what a gRPC call held is kept",
+        "a gRPC call's resources are never released",
         "oncegate.transports.grpc.calls::_answered",
         delete("admitted.release()"),
         f"{_CLAIMS}::test_resources_of_a_call_are_returned_when_it_is_answered_or_refused",
@@ -71,7 +71,7 @@ GRPC: tuple[Mutant, ...] = (
         f"{_MATRIX}::test_each_method_answers_each_role_according_to_the_one_table",
     ),
     one(
-        "gRPC tells nobody how long another's lease lasts",
+        "gRPC omits the remaining time of another's lease",
         "oncegate.transports.grpc.errors::details_of",
         replace("error.extra.get('retry_after_ms', error.retry_after_ms)", "error.retry_after_ms"),
         f"{_BOTH}",
@@ -89,13 +89,13 @@ GRPC: tuple[Mutant, ...] = (
         f"{_BOTH}",
     ),
     one(
-        "a repeat with other rows fails over gRPC, whatever it says",
+        "a repeat with other rows fails over gRPC even if it allows them",
         "oncegate.transports.grpc.records::_FIRST_WINS",
         cell("pb.REPLAY_MISMATCH_FIRST_WINS", "False"),
         f"{_BOTH}",
     ),
     one(
-        "gaps are allowed over gRPC, whatever is said",
+        "gaps are always allowed over gRPC",
         "oncegate.transports.grpc.producers::_GAPS",
         cell("pb.GAPS_REFUSE", "Gaps.ALLOW"),
         f"{_BOTH}",
@@ -134,7 +134,7 @@ GRPC: tuple[Mutant, ...] = (
         f"{_MATRIX}::test_each_request_of_a_stream_needs_what_its_call_needs",
     ),
     one(
-        "a stop waits for streams whose clients say nothing",
+        "a stop waits for idle clients' streams",
         "oncegate.transports.grpc.server::GrpcServer.drain",
         delete("stream.stop()"),
         f"{_STREAMS}::test_a_stop_answers_requests_that_were_read_and_reports_itself",
@@ -152,7 +152,7 @@ GRPC: tuple[Mutant, ...] = (
         "tests/faults/server/test_http2_floods.py::test_calls_that_are_begun_and_cancelled_without_end_cost_no_other_client_a_call",
     ),
     one(
-        "what a drained gateway refuses over gRPC keeps its place",
+        "a request that a drained gateway refuses over gRPC keeps its slot",
         "oncegate.transports.grpc.calls::_answered",
         move("check_draining(...)", after="admitted = await admit(head, body, gateway, method.claims)"),
         f"{_DOOR}::test_a_drained_gateway_refuses_new_work_keeps_no_room_for_it_and_finishes_what_is_open",

@@ -68,7 +68,7 @@ JSON_ROWS: tuple[Mutant, ...] = (
         _REFUSED,
     ),
     one(
-        "what is finer than the unit of a duration is cut",
+        "digits finer than a duration's unit are cut",
         "oncegate.transports.decode.json_values::_ticks",
         replace("rest", "False", nth=2),
         _REFUSED,
@@ -80,7 +80,7 @@ JSON_ROWS: tuple[Mutant, ...] = (
         _REFUSED,
     ),
     one(
-        "zeros behind the digits of a unit are finer than it",
+        "trailing zeros count as finer than the unit",
         "oncegate.transports.decode.json_values::_timestamps",
         replace("pa.ArrowInvalid", "ZeroDivisionError"),
         _KEPT,

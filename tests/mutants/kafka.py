@@ -24,7 +24,7 @@ except KafkaError:
 
 KAFKA: tuple[Mutant, ...] = (
     one(
-        "a produce request does not say how many batches it has",
+        "a produce request omits its number of batches",
         "oncegate.ledgers.kafka.client::parts_of",
         delete("yield Int32.encode(len(value))", nth=1),
         "tests/faults/kafka/test_connection.py"
@@ -40,7 +40,7 @@ KAFKA: tuple[Mutant, ...] = (
         f"{_TESTS}::test_a_transaction_of_which_one_batch_is_refused_is_not_written_at_all",
     ),
     one(
-        "an unexpected error of a producer is seen by nobody",
+        "an unexpected error of a producer is not reported",
         "oncegate.ledgers.kafka.transactions.producer::Producer._done",
         delete("if not task.cancelled() and (error := task.exception()) is not None:\n    ..."),
         "tests/faults/kafka/test_producer.py::test_an_unexpected_error_fails_what_is_queued_and_what_comes_later",
@@ -76,13 +76,13 @@ KAFKA: tuple[Mutant, ...] = (
         f"{_PRODUCER}::test_a_partition_that_is_being_added_holds_up_no_other",
     ),
     one(
-        "an epoch that is over is told as any error",
+        "an ended epoch is reported as an unspecific error",
         "oncegate.ledgers.kafka.transactions.producer::Producer._error",
         replace("kind is InvalidProducerEpoch", "False"),
         f"{_TESTS}::test_a_newer_producer_of_the_same_id_fences_an_older_one",
     ),
     one(
-        "a producer goes on after a transaction that ended badly",
+        "a producer continues after a transaction that failed",
         "oncegate.ledgers.kafka.transactions.guard::Guard._commit",
         delete("await self.close()"),
         f"{_TESTS}::test_a_transaction_of_which_one_batch_is_refused_is_not_written_at_all",
@@ -94,13 +94,13 @@ KAFKA: tuple[Mutant, ...] = (
         f"{_TESTS}::test_a_commit_continues_when_its_caller_disconnects",
     ),
     one(
-        "a fenced producer is told as one that may try again",
+        "a fenced producer gets a retryable error",
         "oncegate.ledgers.kafka.transactions.guard::Guard._send",
         replace("ProducerFenced", "ZeroDivisionError"),
         f"{_TESTS}::test_a_newer_producer_of_the_same_id_fences_an_older_one",
     ),
     one(
-        "what brokers refuse of a connection is told as a time that passed",
+        "a refused connection is reported as a timeout",
         "oncegate.ledgers.kafka.watch::Watch.refusal",
         replace("next(iter(self._refusing.values()), None)", "None"),
         f"{_ASKED}::test_a_wrong_password_is_reported_with_the_user_and_where_to_look",
@@ -130,19 +130,19 @@ KAFKA: tuple[Mutant, ...] = (
         f"{_ASKED}::test_a_transactional_id_that_loses_its_right_before_the_commit_is_not_written",
     ),
     one(
-        "a quota is not told",
+        "a quota is not reported",
         "oncegate.ledgers.kafka.watch::Watch.answered",
         replace("getattr(answer, 'throttle_time_ms', 0)", "0"),
         f"{_ASKED}::test_a_quota_that_is_too_small_is_reported_with_what_to_raise",
     ),
     one(
-        "a refusal of before is told of a later transaction",
+        "an earlier refusal is reported for a later transaction",
         "oncegate.ledgers.kafka.watch::Watch.begin",
         replace("{}", "getattr(self, '_refusing', {})"),
         "tests/faults/kafka/test_watch.py::test_an_earlier_refusal_is_not_reported_for_a_later_failure",
     ),
     one(
-        "a quota of before is told of a later transaction",
+        "an earlier quota is reported for a later transaction",
         "oncegate.ledgers.kafka.watch::Watch.is_throttled",
         replace("self._began", "0"),
         "tests/faults/kafka/test_watch.py::test_a_quota_that_ended_before_the_transaction_began_is_not_reported",
@@ -189,7 +189,7 @@ KAFKA: tuple[Mutant, ...] = (
         f"{_BATCH_TESTS}::test_a_sequence_continues_from_0_after_the_last",
     ),
     one(
-        "a batch is cut behind the room that it has",
+        "a batch is cut past its available room",
         "oncegate.ledgers.kafka.record_batch::_cuts",
         replace("before + room", "before + 2 * room"),
         f"{_BATCH_TESTS}::test_records_are_cut_into_batches_that_a_broker_takes_and_lose_nothing",
@@ -274,7 +274,7 @@ KAFKA: tuple[Mutant, ...] = (
         f"{_BROKER_TESTS}::test_a_batch_that_is_refused_ends_the_stream_with_its_partition",
     ),
     one(
-        "where rows lie is told by their last batch",
+        "the location of rows is that of their last batch",
         "oncegate.ledgers.kafka.rows.stream::RowStream.written",
         replace("last._replace(rows=last.rows + count)", "last._replace(first_offset=offset, rows=last.rows + count)"),
         f"{_BROKER_TESTS}::test_both_clients_read_what_was_written_in_every_compression",
@@ -289,13 +289,13 @@ KAFKA: tuple[Mutant, ...] = (
         f"{_BROKER_TESTS}::test_both_clients_read_what_was_written_in_every_compression",
     ),
     one(
-        "an append in doubt is told as refused without a look",
+        "an append in doubt is reported as refused without a check",
         "oncegate.ledgers.kafka.shard.writer::FrameWriter._decide",
         replace("not self.fold.holds(end)", "True"),
         f"{_OWNERS}::test_an_append_whose_answer_is_lost_is_found_written",
     ),
     one(
-        "an append in doubt is told as written without a look",
+        "an append in doubt is reported as written without a check",
         "oncegate.ledgers.kafka.shard.writer::FrameWriter._decide",
         replace("not self.fold.holds(end)", "False"),
         f"{_OWNERS}::test_an_append_that_the_broker_never_ended_is_refused_and_stays_unwritten",
@@ -324,14 +324,14 @@ KAFKA: tuple[Mutant, ...] = (
         (f"{_OWNERS}::test_an_owner_in_doubt_that_was_followed_leaves_its_successor_alone",),
     ),
     one(
-        "a ledger is not held against its witness",
+        "a ledger is not compared with its witness",
         "oncegate.ledgers.fold::Fold.require_whole",
         replace("witness is not None", "False"),
         f"{_DAMAGE}::test_a_ledger_that_ends_before_its_witness_never_serves",
         f"{_DAMAGE}::test_a_ledger_of_another_history_than_its_witness_saw_never_serves",
     ),
     one(
-        "a topic that was made anew is taken for a new ledger",
+        "a recreated topic is taken for a new ledger",
         "oncegate.ledgers.fold::Fold.require_whole",
         replace("proved and (not len(self._links))", "False"),
         f"{_DAMAGE}::test_a_recreated_ledger_never_serves",

@@ -11,13 +11,13 @@ _SPARK = "tests/spark/test_check_records.py"
 
 KAFKA_HEADERS: tuple[Mutant, ...] = (
     one(
-        "what a repeat writes begins at 0 again",
+        "a repeat's rows are numbered from 0 again",
         "oncegate.engine.commit.origins::of_rows",
         replace("sum((span.rows for span in before))", "0"),
         f"{_TOLD}::test_rows_of_a_repeat_continue_after_those_of_its_call",
     ),
     one(
-        "rows of a producer are told with the sequences of the whole request",
+        "rows of a producer get the sequences of the whole request",
         "oncegate.engine.commit.origins::of_rows",
         replace("sequenced.sequences if rows is None else sequenced.sequences[rows]", "sequenced.sequences"),
         f"{_TOLD}::test_rows_by_sequence_have_the_producers_name_its_epoch_and_their_own_numbers",
@@ -37,7 +37,7 @@ KAFKA_HEADERS: tuple[Mutant, ...] = (
         f"{_TOLD}::test_a_version_is_the_epoch_where_it_is_a_number_and_else_a_part_of_the_name",
     ),
     one(
-        "batches of two apps are told by one text",
+        "batches of two apps share one text",
         "oncegate.engine.commit.origins::of_batch",
         replace("json.dumps(named, ensure_ascii=False, separators=(',', ':'))", "','.join(named)"),
         f"{_TOLD}::test_no_two_batches_have_the_same_origin",
@@ -49,7 +49,7 @@ KAFKA_HEADERS: tuple[Mutant, ...] = (
         f"{_TOLD}::test_rows_are_checked_with_the_headers_that_they_will_have",
     ),
     one(
-        "records say who wrote them where nobody has asked for it",
+        "records name their writer without being asked to",
         "oncegate.engine.usecases.topics::Topics.tells_origins",
         replace(
             "self._elsewhere is not None and bool(self.journal.index.settings.in_force.record_headers)",
@@ -115,7 +115,7 @@ KAFKA_HEADERS: tuple[Mutant, ...] = (
         f"{_CHECKED}::test_a_sources_sequences_go_on_from_epoch_to_epoch_and_begin_anywhere",
     ),
     one(
-        "a reader does not miss what lies below the lowest",
+        "a reader does not report records missing below the lowest",
         "oncegate_spark.kafka_records::RecordCheck.findings",
         replace(
             ("pc.if_else(pa.array(map(_is_source, keys), pa.bool_()), lowest, pa.scalar(0, pa.uint64()))"), "lowest"

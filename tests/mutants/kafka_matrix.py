@@ -26,31 +26,31 @@ KAFKA_MATRIX: tuple[Mutant, ...] = (
         f"{_MARKERS}::test_an_opener_writes_the_markers_of_what_was_acknowledged",
     ),
     one(
-        "what nobody knows any more is taken for committed",
+        "a transaction that brokers have forgotten is taken for committed",
         "oncegate.ledgers.kafka.markers.healing::Healing._decide",
         replace("one.epoch + 1", "one.epoch + 9"),
         f"{_MARKERS}::test_outcomes_hidden_by_several_starts_are_reported_and_never_served",
     ),
     one(
-        "what a producer of the last epoch left open is taken for committed",
+        "a transaction that the last epoch's producer left open is taken for committed",
         "oncegate.ledgers.kafka.markers.healing::Healing._decide",
         replace("state.producer_id != one.producer_id or state.epoch > one.epoch + 1", "state.epoch > one.epoch + 1"),
         f"{_LAST}::test_a_marker_forgotten_at_the_last_epoch_is_reported_and_never_guessed",
     ),
     one(
-        "what a producer of the last epoch left open is another's",
+        "a transaction that the last epoch's producer left open is taken for another's",
         "oncegate.ledgers.kafka.markers.brokers::State.has_followed",
         replace("self.producer_id != one.producer_id or self.epoch > one.epoch", "self.epoch > one.epoch"),
         f"{_LAST}::test_a_marker_forgotten_at_the_last_epoch_is_reported_and_never_guessed",
     ),
     one(
-        "an owner goes on with a producer that has lost its broker",
+        "an owner keeps a producer that has lost its broker",
         "oncegate.ledgers.kafka.shard.writer::FrameWriter._ready",
         replace("self._guard.is_worn", "self._guard.closed"),
         f"{_MARKERS}::test_an_owner_writes_them_before_it_continues",
     ),
     one(
-        "a start of a producer does not say what became of users' rows",
+        "the outcome of an ended producer is not kept",
         "oncegate.ledgers.kafka.markers.user_partitions::UserPartitions.ended",
         replace("state.name == NOTHING_UNDER_WAY", "state.name != NOTHING_UNDER_WAY"),
         f"{_USERS}::test_an_opener_writes_them_in_every_topic_that_frames_name",
@@ -71,7 +71,7 @@ KAFKA_MATRIX: tuple[Mutant, ...] = (
         f"{_USERS}::test_a_later_commit_shows_no_rows_that_were_aborted_before_it",
     ),
     one(
-        "frames do not tell an opener where rows went to",
+        "frames do not name the topics of rows to an opener",
         "oncegate.ledgers.kafka.shard.replay::Fold.take_sent",
         without("Partition(change.topic, change.partition)"),
         f"{_USERS}::test_an_opener_writes_them_in_every_topic_that_frames_name",
@@ -85,7 +85,7 @@ KAFKA_MATRIX: tuple[Mutant, ...] = (
         f"{_USERS}::test_an_owner_writes_them_without_an_append",
     ),
     one(
-        "what a producer came to is asked after its next start alone",
+        "a producer's outcome is asked for only after its next start",
         "oncegate.ledgers.kafka.shard.ownership::Ownership._end_all",
         delete("self.user_partitions.ended(before)"),
         f"{_USERS}::test_markers_left_open_by_one_opener_are_written_by_the_next",
@@ -111,7 +111,7 @@ KAFKA_MATRIX: tuple[Mutant, ...] = (
         f"{_USERS}::test_what_frames_may_have_named_that_were_deleted_is_never_given_up",
     ),
     one(
-        "rows are given up of which brokers did not say where they lie",
+        "rows whose location brokers did not give are given up",
         "oncegate.ledgers.kafka.shard.unwritten::NamedRecords.lacks",
         replace("(partition, offset) in self._named or lowest < 0", "(partition, offset) in self._named"),
         f"{_NAMED}::test_a_record_was_never_written_where_the_frames_that_are_kept_would_name_it",
@@ -123,7 +123,7 @@ KAFKA_MATRIX: tuple[Mutant, ...] = (
         "tests/faults/kafka/test_leaderless_topic.py::test_any_broker_that_is_there_is_asked_about_topics",
     ),
     one(
-        "nobody looks where a transaction was under way that no frame names",
+        "the topics of a transaction that no frame names are not checked",
         "oncegate.ledgers.kafka.shard.ownership::Ownership._end_all",
         delete(
             "self.user_partitions.look_at((one for state in before for one in state.partitions if self._is_users(one)))"
@@ -137,7 +137,7 @@ KAFKA_MATRIX: tuple[Mutant, ...] = (
         f"{_FULL_STAGES}::test_claims_go_on_while_only_the_stages_are_full_and_nothing_of_a_half_is_left",
     ),
     one(
-        "what is open in stages is told by no frame",
+        "no frame names transactions open in stages",
         "oncegate.ledgers.kafka.markers.healing::Healing._decide",
         replace("one.partition in self._later.partitions", "False"),
         f"{_FULL_STAGES}::test_claims_go_on_while_only_the_stages_are_full_and_nothing_of_a_half_is_left",

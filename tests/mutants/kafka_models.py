@@ -14,13 +14,13 @@ _STANDBYS = f"{_WALKS}[standbys]"
 
 KAFKA_MODELS: tuple[Mutant, ...] = (
     one(
-        "an append in doubt is told as refused while its rows are there",
+        "an append in doubt is reported as refused although its rows exist",
         "oncegate.ledgers.kafka.shard.writer::FrameWriter._decide",
         replace("not self.fold.holds(end)", "end is not None"),
         f"{_WALKS}[owners, faults]",
     ),
     one(
-        "an append in doubt is told as written while its rows are not there",
+        "an append in doubt is reported as written although its rows do not exist",
         "oncegate.ledgers.kafka.shard.writer::FrameWriter._decide",
         replace("not self.fold.holds(end)", "end is None"),
         f"{_WALKS}[owners, faults]",
@@ -32,7 +32,7 @@ KAFKA_MODELS: tuple[Mutant, ...] = (
         f"{_WALKS}[standbys, forgotten markers]",
     ),
     one(
-        "what a collection replaces is deleted before it is named",
+        "frames that a collection replaces are deleted before they are named",
         "oncegate.ledgers.kafka.shard.ledger::KafkaLedger._replace",
         insert(
             (
@@ -44,7 +44,7 @@ KAFKA_MODELS: tuple[Mutant, ...] = (
         f"{_WALKS}[owners, sleepers]",
     ),
     Mutant(
-        "what was committed, and was told nowhere, is told as refused",
+        "a commit without a reply is reported as refused",
         (
             (
                 "oncegate.ledgers.kafka.shard.writer::FrameWriter.write",
@@ -81,13 +81,13 @@ KAFKA_MODELS: tuple[Mutant, ...] = (
         _SENDERS,
     ),
     one(
-        "places are told of rows whose append was refused",
+        "locations are returned for rows of a refused append",
         "oncegate.ledgers.kafka.shard.ledger::KafkaLedger._append",
         insert("self._fold.apply(changes)", after="self._suspend(...)"),
         _SENDERS,
     ),
     one(
-        "rows that are sent stand in no frame",
+        "no frame names the rows that are sent",
         "oncegate.ledgers.kafka.shard.ledger::KafkaLedger._append.changes_of",
         replace("[*changes, *sent]", "list(changes)"),
         _SENDERS,
@@ -129,7 +129,7 @@ KAFKA_MODELS: tuple[Mutant, ...] = (
         _STANDBYS,
     ),
     one(
-        "what a standby has read is the end of the ledger",
+        "a standby takes its own position for the end of the ledger",
         "oncegate.ledgers.kafka.shard.opening::_read",
         delete("await _read_on(...)"),
         _STANDBYS,

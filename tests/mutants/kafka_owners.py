@@ -14,7 +14,7 @@ _REVOKED = "tests/faults/kafka/test_revoked.py::test_a_gateways_beats_go_on_when
 
 KAFKA_OWNERS: tuple[Mutant, ...] = (
     one(
-        "an overtaken gateway takes the number of who came behind it",
+        "an overtaken gateway takes its successor's number",
         "oncegate.ledgers.kafka.shard.ownership::Ownership.begin",
         replace("taken.holder != self._holder", "False"),
         f"{_OWNERS}::test_a_gateway_that_is_overtaken_while_it_takes_its_number_does_not_take_the_others",
@@ -26,13 +26,13 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
         f"{_OWNERS}::test_an_append_in_doubt_after_a_frame_of_several_records_is_decided",
     ),
     one(
-        "what a newer owner has deleted is told as damage",
+        "records that a newer owner deleted are reported as damage",
         "oncegate.ledgers.kafka.shard.ledger::KafkaLedger._end_of",
         replace("followed", "False", nth=2),
         f"{_OWNERS}::test_records_replaced_and_deleted_by_a_newer_owner_are_no_damage",
     ),
     one(
-        "an owner that was followed tells what it remembers",
+        "a superseded owner answers from memory",
         "oncegate.engine.commit.proven::answers.decorate.proven",
         replace("group_commit.fenced_by_appends and (not _stays_true(answer))", "False"),
         f"{_OWNED}::test_a_superseded_owner_answers_nothing_that_may_be_outdated",
@@ -63,7 +63,7 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
         f"{_OWNERS}::test_a_mark_stays_what_it_was_once_the_frame_that_gave_it_was_deleted",
     ),
     one(
-        "an owner goes on in a topic that was made anew below it",
+        "an owner continues in a topic that was recreated meanwhile",
         "oncegate.ledgers.kafka.shard.writer::FrameWriter.write",
         delete("self._require_grown(...)"),
         f"{_DAMAGE}::test_a_topic_recreated_under_an_owner_ends_its_ownership_with_the_next_append",
@@ -105,7 +105,7 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
         f"{_SLEPT}::test_nothing_is_deleted_before_the_frame_that_replaces_it_is_committed",
     ),
     one(
-        "a list goes on with a producer of which a record was refused",
+        "a list keeps a producer with a refused record",
         "oncegate.ledgers.kafka.namespaces::NamespaceTopic._drop",
         replace("self._witnesses is producer", "self._witnesses is None"),
         _REVOKED,
@@ -183,7 +183,7 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
         f"{_MARKERS}::test_forgotten_markers_are_healed_even_after_a_start_without_healing",
     ),
     one(
-        "whoever changes the list starts its id before it heals it",
+        "a change of the list starts its id before it repairs the list",
         "oncegate.ledgers.kafka.namespaces::NamespaceTopic._start",
         delete("await markers.heal([guard.transactional_id])", nth=1),
         f"{_MARKERS}::test_the_list_of_namespaces_is_healed_as_well",

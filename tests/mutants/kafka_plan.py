@@ -30,7 +30,7 @@ KAFKA_PLAN: tuple[Mutant, ...] = (
         f"{_PLAN}::test_these_rights_are_enough_to_compact_and_to_shorten_the_topics",
     ),
     one(
-        "a reader is told the right of a writer",
+        "a reader is asked for a writer's permission",
         "oncegate.ledgers.kafka.reading::Reader.__init__",
         without("READING"),
         f"{_REFUSALS}::test_a_reader_gets_an_error_with_the_missing_right",
@@ -50,7 +50,7 @@ KAFKA_PLAN: tuple[Mutant, ...] = (
         f"{_REFUSALS}::test_an_answer_to_an_invalid_password_is_reported_in_one_line",
     ),
     one(
-        "a batch that is too large is told as any that is refused",
+        "a batch that is too large gets an unspecific refusal",
         "oncegate.ledgers.kafka.transactions.guard::Guard._not_written",
         replace("isinstance(error, MessageSizeTooLargeError)", "False"),
         f"{_REFUSALS}::test_a_batch_refused_by_a_topic_is_reported_with_the_limit_and_the_others_are_accepted",
@@ -62,7 +62,7 @@ KAFKA_PLAN: tuple[Mutant, ...] = (
         f"{_REFUSALS}::test_a_topic_that_has_not_answered_is_not_named_beside_one_that_refuses_a_size",
     ),
     one(
-        "a check does not say which right is missing",
+        "a check does not name the missing permission",
         "oncegate.ledgers.kafka.plan.look::_held",
         replace("one not in operations", "False"),
         f"{_PLAN}::test_a_check_names_the_setting_and_the_right_that_are_not_as_they_have_to_be",

@@ -15,19 +15,19 @@ def _row(name: str, step: int = 0) -> str:
 
 KAFKA_ROWS: tuple[Mutant, ...] = (
     one(
-        "a lost answer to a commit is told as a refusal",
+        "a lost answer to a commit is reported as a refusal",
         "oncegate.ledgers.kafka.shard.writer::FrameWriter._decide",
         replace("not self.fold.holds(end)", "self.fold is not None"),
         _row("end-answer-lost"),
     ),
     one(
-        "a lost commit is told as written",
+        "a lost commit is reported as written",
         "oncegate.ledgers.kafka.shard.writer::FrameWriter._decide",
         replace("not self.fold.holds(end)", "self.fold is None"),
         _row("end-lost", 2),
     ),
     one(
-        "what brokers refuse is told as written",
+        "an append that brokers refuse is reported as written",
         "oncegate.ledgers.kafka.shard.writer::FrameWriter.write",
         replace_statement("raise await self._refusal(error) from error", "return None"),
         _row("produce-held", 2),
@@ -52,7 +52,7 @@ KAFKA_ROWS: tuple[Mutant, ...] = (
         _row("kill-before-end", 1),
     ),
     one(
-        "no frame says which rows it was written with",
+        "no frame names the rows written with it",
         "oncegate.ledgers.kafka.shard.ledger::KafkaLedger._append.changes_of",
         replace("[*changes, *sent]", "list(changes)"),
         _row("answer-produce", 2),
@@ -67,7 +67,7 @@ KAFKA_ROWS: tuple[Mutant, ...] = (
         _row("kill-committed", 2),
     ),
     one(
-        "a collection deletes frames before the one that stands for them",
+        "a collection deletes frames before their replacement is written",
         "oncegate.ledgers.kafka.shard.ledger::KafkaLedger._write_piece",
         insert(
             ("await shorten(self._place.settings, {self._place.frames: self._fold.last_offset + 1})"),

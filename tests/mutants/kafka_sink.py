@@ -45,13 +45,13 @@ KAFKA_SINK: tuple[Mutant, ...] = (
         _REFUSED,
     ),
     one(
-        "keyCol says nothing of records, and is taken",
+        "keyCol has no effect on records, and is accepted",
         "oncegate_spark.spark.writers.columns.records::_check_options",
         replace("options.key_names", "0"),
         _OPTIONS,
     ),
     one(
-        "mergeSchema says nothing of records, and is taken",
+        "mergeSchema has no effect on records, and is accepted",
         "oncegate_spark.spark.writers.columns.records::_check_options",
         replace("options.merges", "0"),
         _OPTIONS,
@@ -69,7 +69,7 @@ KAFKA_SINK: tuple[Mutant, ...] = (
         "tests/spark/test_kafka_topics.py::test_rows_known_by_sequence_are_written_once_and_in_order",
     ),
     one(
-        "a topic of Kafka that nobody made is left to the tasks",
+        "a missing Kafka topic is left to the tasks",
         "oncegate_spark.spark.writers.target::_fit_of_records",
         replace("not options.by_row", "False"),
         f"{_TESTS}::test_the_driver_asks_for_the_topic_and_refuses_one_that_is_not_there",

@@ -19,7 +19,7 @@ KAFKA_STAGES: tuple[Mutant, ...] = (
         f"{_TESTS}::test_dropped_or_unwritten_rows_are_not_cached",
     ),
     one(
-        "what is held comes before what is read back",
+        "stages in memory come before those read back",
         "oncegate.ledgers.kafka.shard.readback::Readback._found",
         replace("(*locations, None)", "(*sorted(locations, key=lambda at: self._cached(at) is None), None)"),
         f"{_TESTS}::test_cached_and_read_back_rows_come_in_the_order_of_the_batch",
@@ -37,7 +37,7 @@ KAFKA_STAGES: tuple[Mutant, ...] = (
         f"{_TESTS}::test_the_oldest_go_first_and_what_is_larger_than_the_bound_is_not_held",
     ),
     one(
-        "what is held of one ledger is told of another",
+        "stages in memory of one ledger are reported for another",
         "oncegate.ledgers.kafka.rows.stream::StageCache.get",
         replace(
             "self._blobs.get((ledger, at))",
@@ -46,7 +46,7 @@ KAFKA_STAGES: tuple[Mutant, ...] = (
         f"{_TESTS}::test_ledgers_share_a_bound_and_each_has_its_own_bytes",
     ),
     one(
-        "what was given up while stages were deleted is taken for deleted",
+        "stages whose deletion was given up are taken for deleted",
         "oncegate.ledgers.kafka.shard.ledger::KafkaLedger._shorten_stages",
         replace_statement("self._stages_shortened_to = stages_to", "self._stages_shortened_to = self._stages_to"),
         "tests/faults/kafka/test_stages.py::"

@@ -88,25 +88,25 @@ KAFKA_STANDBY: tuple[Mutant, ...] = (
         f"{_LEDGERS}::test_two_standbys_do_not_take_the_ledger_from_each_other_in_turns",
     ),
     one(
-        "two standbys take the ledger from each other whatever its holder says",
+        "two standbys take the ledger from each other despite its holder's beats",
         "oncegate.ledgers.server.election::Election._note",
         replace("(now, now_s)", "(now, self._seen_s or now_s)"),
         f"{_LEDGERS}::test_two_standbys_do_not_take_the_ledger_from_each_other_in_turns",
     ),
     one(
-        "what a standby has read vouches for the topic",
+        "a standby's reading counts as proof of the topic",
         "oncegate.ledgers.kafka.shard.opening::_read_on",
         replace("last is None or last.end != warm.end", "False"),
         f"{_LEDGERS}::test_the_entries_read_by_a_standby_do_not_vouch_for_a_topic_that_lost_them",
     ),
     one(
-        "a standby is not held against the witness",
+        "a standby is not compared with the witness",
         "oncegate.ledgers.kafka.shard.opening::_read",
         replace_statement("return await _judged(place, listed, warm)", "await settle(place, warm)\nreturn warm"),
         f"{_LEDGERS}::test_a_standby_holds_the_ledger_against_its_witness",
     ),
     one(
-        "what came between the last look and the opening is left out",
+        "frames between the last look and the opening are left out",
         "oncegate.ledgers.server.following::Following._taken_over",
         replace("found.end.serial > serial + 1", "False"),
         f"{_LEDGERS}::test_a_standby_keeps_its_promises[what_came_after_the_last_look_is_given_too]",
@@ -118,7 +118,7 @@ KAFKA_STANDBY: tuple[Mutant, ...] = (
         f"{_LEDGERS}::test_a_standby_keeps_its_promises[a_collection_by_the_owner_changes_nothing_for_who_has_read_it]",
     ),
     Mutant(
-        "a standby waits for transactions that nobody ends",
+        "a standby waits for transactions that never end",
         (
             ("oncegate.ledgers.kafka.followed::FollowedTopics._new_frames", replace("end", "(_, end)", nth=1)),
             (
@@ -141,7 +141,7 @@ KAFKA_STANDBY: tuple[Mutant, ...] = (
         "tests/engine/recovery/test_standby.py::test_a_superseded_owner_becomes_a_standby_even_if_nothing_is_written",
     ),
     one(
-        "an owner that was fenced stays down though it could stand by",
+        "a fenced owner stays down although it could stand by",
         "oncegate.engine.recovery.owner::Owner._take",
         replace("self._state is State.SUPERSEDED and self._world.standbys is not None", "False"),
         f"{_PROCESSES}::test_a_paused_owner_that_wakes_after_its_successor_grants_nothing_and_becomes_a_standby",

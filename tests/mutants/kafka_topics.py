@@ -56,7 +56,7 @@ KAFKA_TOPICS: tuple[Mutant, ...] = (
         f"{_WATCH}::test_no_answer_lets_a_wait_go_on_beyond_its_last_moment",
     ),
     one(
-        "a transaction begins behind a broker that was lost meanwhile",
+        "a transaction begins on a broker that was lost meanwhile",
         "oncegate.ledgers.kafka.watch::Watch.is_lost",
         replace("self._was_cut and self._is_beginning", "False"),
         f"{_LOST}::test_a_transaction_on_a_broker_that_ends_meanwhile_is_not_begun",
@@ -102,7 +102,7 @@ KAFKA_TOPICS: tuple[Mutant, ...] = (
         f"{_COMPRESSED}::test_rows_are_in_batches_of_the_configured_codec",
     ),
     one(
-        "a compression that nobody has is taken",
+        "an unknown compression is accepted",
         "oncegate.ledgers.kafka.address::_compression",
         replace("value not in (known := get_args(Compression))", "(known := get_args(Compression)) == ()"),
         "tests/faults/kafka/test_address.py::test_errors_in_a_url_are_reported",
@@ -114,7 +114,7 @@ KAFKA_TOPICS: tuple[Mutant, ...] = (
         f"{_COMPRESSED}::test_a_batch_that_would_not_become_smaller_stays_as_it_is",
     ),
     one(
-        "records of users stand in no frame",
+        "no frame names users' records",
         "oncegate.ledgers.kafka.shard.ledger::KafkaLedger._append.changes_of",
         without("*sent"),
         f"{_TESTS}::test_every_record_of_users_is_named_by_a_frame",
@@ -135,19 +135,19 @@ KAFKA_TOPICS: tuple[Mutant, ...] = (
         f"{_TESTS}::test_a_topic_that_takes_smaller_batches_is_refused_by_the_setting_to_raise",
     ),
     one(
-        "rows that are only counted are told as offsets",
+        "rows that are only counted are returned as offsets",
         "oncegate.engine.usecases.produce::Records._earlier_ranges",
         replace("not self._places.elsewhere", "True"),
         "tests/engine/usecases/test_places_elsewhere.py::test_the_first_answer_and_the_retry_s_return_the_same_offsets",
     ),
     one(
-        "a stage that waits is deleted with one behind it",
+        "a waiting stage is deleted with a later one",
         "oncegate.ledgers.kafka.shard.ledger::KafkaLedger._shorten_stages",
         replace("stages_to if lowest is None else min(stages_to, lowest)", "stages_to"),
         f"{_STAGES}::test_stages_that_are_needed_no_more_go_and_those_that_wait_stay",
     ),
     one(
-        "stages lie among archives",
+        "stages are stored among archives",
         "oncegate.ledgers.kafka.shard.append_ranges::AppendRanges.__init__",
         replace("OUTPUTS if one.range_id in published else STAGES", "OUTPUTS"),
         f"{_STAGES}::test_rows_published_as_they_are_written_are_kept_apart",
@@ -168,7 +168,7 @@ KAFKA_TOPICS: tuple[Mutant, ...] = (
         f"{_TESTS}::test_a_stage_without_its_first_chunk_is_missing",
     ),
     Mutant(
-        "a refused append goes on reading the stages that it was to send",
+        "a refused append continues to read the stages that it was to send",
         (
             (
                 "oncegate.ledgers.kafka.shard.append_ranges::AppendRanges.batches",

@@ -165,7 +165,7 @@ LANES: tuple[Mutant, ...] = (
         f"{_SOURCES}::test_a_source_is_known_after_a_compaction_and_one_that_was_refused_is_not",
     ),
     one(
-        "a source is told before it is durable",
+        "a source's offsets are reported before they are durable",
         "oncegate.engine.usecases.producers::Producers.register",
         replace(
             "max(producer.position, source_ids.position_of(self.journal, '', request.producer))", "producer.position"
@@ -179,7 +179,7 @@ LANES: tuple[Mutant, ...] = (
         f"{_SOURCES}::test_a_lane_knows_its_source_too",
     ),
     one(
-        "first rows that another epoch has written are not told",
+        "first rows that another epoch has written are not returned",
         "oncegate_spark.protocol.packed::_ELSEWHERE",
         replace("_those('DUPLICATE') + _those('STALE')", "_those('STALE')"),
         f"{_LANES}::test_first_rows_that_another_epoch_has_written_are_counted_until_the_first_that_is_new",

@@ -80,7 +80,7 @@ LIFECYCLE: tuple[Mutant, ...] = (
         f"{_LIFE}::test_no_event_and_no_condition_leads_out_of_stopped_and_a_stop_ends_every_state",
     ),
     one(
-        "what has ended serves again without an opening",
+        "an ended ledger serves again without an opening",
         f"{_TABLE}::AFTER",
         replace("_FOLLOWS", "_SERVES"),
         f"{_LIFE}::test_an_ended_ledger_serves_again_only_after_a_new_opening",
@@ -105,7 +105,7 @@ LIFECYCLE: tuple[Mutant, ...] = (
         _CONDITIONS,
     ),
     one(
-        "a later end is told to those who come after the first",
+        "callers after the first end get a later end",
         f"{_TABLE}::EndCell.write",
         replace(
             "vars(self).setdefault('ending', Ending(event, error))",
@@ -117,7 +117,7 @@ LIFECYCLE: tuple[Mutant, ...] = (
         "test_a_ledger_ended_by_its_upkeep_lets_nothing_pass_after_the_append_that_gets_the_error",
     ),
     one(
-        "an append under way is told the end that was found beside it",
+        "an append in flight gets the end that was found at the same time",
         "oncegate.engine.commit.group_commit::GroupCommit._report",
         replace("outcome.in_flight is AppendOutcome.UNKNOWN and outcome.waiting is not AppendOutcome.UNKNOWN", "False"),
         _AT_WORK,

@@ -7,7 +7,7 @@ _HTTP = "tests/transports/http/test_look_up.py"
 
 LOOK_UP: tuple[Mutant, ...] = (
     one(
-        "a claim whose lease is over is told as a free id",
+        "an id with an expired lease is reported as free",
         "oncegate.core.claims::LOOK_UP",
         replace("_IS_LEFT", "_IS_FREE"),
         f"{_HTTP}::test_a_claim_with_an_expired_lease_is_distinguished_from_a_free_id",

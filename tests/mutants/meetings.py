@@ -31,7 +31,7 @@ MEETINGS: tuple[Mutant, ...] = (
         f"{_COMMITS}::test_an_older_name_never_commits_again_and_its_replay_is_judged_by_its_input",
     ),
     one(
-        "an older name is told by the first bytes of its nonce",
+        "an older name is recognized by the first bytes of its nonce",
         "oncegate.index.committed_names::short_nonce",
         replace("hashlib.sha256(nonce).digest()", "nonce"),
         f"{_COMMITS}::test_an_older_name_never_commits_again_and_its_replay_is_judged_by_its_input",
@@ -191,7 +191,7 @@ MEETINGS: tuple[Mutant, ...] = (
         "tests/client/spark/test_acks.py::test_two_writes_of_one_batch_are_both_acked",
     ),
     one(
-        "what the witness saw during a sync forgotten",
+        "frames that the witness saw during a sync are forgotten",
         "oncegate.ledgers.witness::WitnessWriter.sync",
         swap("self._dirty = False", "try:\n    ...\nexcept OSError as error:\n    ..."),
         "tests/faults/ledger/test_witness.py::test_positions_seen_during_a_sync_are_synced_by_the_next",
@@ -215,7 +215,7 @@ MEETINGS: tuple[Mutant, ...] = (
         "tests/index/lsm/test_eviction.py::test_a_run_is_idle_only_once_all_its_archives_have_retired",
     ),
     one(
-        "room kept for whoever went away",
+        "room is kept for a client that has disconnected",
         "oncegate.transports.incoming::admit",
         replace("BaseException", "Exception"),
         f"{_INCOMING}::test_a_client_that_disconnects_while_its_body_is_read_returns_its_room",

@@ -51,7 +51,7 @@ METRICS: tuple[Mutant, ...] = (
         f"{_READ}::test_namespaces_beyond_the_limit_are_exported_together",
     ),
     one(
-        "a version in Accept that nobody else takes",
+        "the parameters of a version in Accept are not ignored",
         "oncegate.transports.http.parameters::accepted",
         replace("_without_parameters(header) if any_version else header", "header"),
         f"{_PAGE}::test_it_comes_in_the_format_that_the_reader_likes_best",
@@ -81,7 +81,7 @@ METRICS: tuple[Mutant, ...] = (
         f"{_CAUSES}::test_another_attempt_under_one_batch_scope_is_a_task_that_ran_again",
     ),
     one(
-        "what nobody knows is told as a task's retry",
+        "an unknown cause is reported as a task's retry",
         "oncegate.index.claims.firsts::duplicates_of",
         replace("np.full(len(at), Cause.UNKNOWN, np.uint8)", "np.full(len(at), Cause.TASK_RETRY, np.uint8)"),
         f"{_CAUSES}::test_of_another_attempt_nothing_is_known",

@@ -1,8 +1,8 @@
 """Runs Cosmic Ray over a room of the service: `make mutation ARGS="--room core"`; survivors are in out/mutation/ROOM.csv.
 
-A run that was ended goes on where it was, and survivors are tried again: out/mutation/sessions has the outcome of each
-mutant for as long as its file stays the same. A survivor that changes nothing observable has a line with its reason in
-`survivors.csv`, next to this file.
+An interrupted run resumes, and survivors are tried again: out/mutation/sessions holds the outcome of each mutant until
+its file changes. A survivor that changes nothing observable has a line with its reason in `survivors.csv`, next to this
+file.
 """
 
 import csv
@@ -32,8 +32,8 @@ OUT = ROOT / "out" / "mutation"
 COSMIC_RAY = ROOT / ".venv-mutation" / "bin"
 SURVIVORS = Path(__file__).with_name("survivors.csv")
 _SERVICE = "service/oncegate"
-# One or two near replacements for each operator: all of Cosmic Ray's are ten times as many, and most fail at once. Numbers
-# are left alone: of the kinds and the tags golden files have them, and a bound is shifted by its comparison.
+# One or two close replacements for each operator: Cosmic Ray's full list is ten times as long, and most of it fails at
+# once. Numbers are not mutated: golden files cover those of kinds and tags, and a bound is shifted by its comparison.
 _OPERATORS = (
     "ReplaceComparisonOperator_(Eq_NotEq|NotEq_Eq|Lt_LtE|LtE_Lt|Gt_GtE|GtE_Gt|Is_IsNot|IsNot_Is|In_NotIn|NotIn_In)",
     "ReplaceBinaryOperator_(Add_Sub|Sub_Add|Mul_FloorDiv|FloorDiv_Mul|LShift_RShift|RShift_LShift|BitAnd_BitOr)",
@@ -207,7 +207,7 @@ def _toml(table: str, values: dict[str, object]) -> str:
 
 
 def mutate_all(queue: "SimpleQueue[str]", runner: Runner, share: float, seed: int) -> list[Mutation]:
-    """Returns the mutants of the sources that it takes from the queue; a second run goes on where the first one ended."""
+    """Returns the mutants of the sources in the queue; a second run resumes where the first one ended."""
     mutants: list[Mutation] = []
     with runner.started():
         while True:

@@ -62,7 +62,7 @@ ON_DOWN: tuple[Mutant, ...] = (
         f"{_DOWN}::test_rows_that_a_process_sent_and_died_before_it_removed_them_are_written_once",
     ),
     one(
-        "rows that are spilled are told as nothing at all",
+        "spilled rows are not reported at all",
         "oncegate_spark.sync.spilling::Spilling.produce",
         without("spilled="),
         _IN_ORDER,
@@ -94,7 +94,7 @@ ON_DOWN: tuple[Mutant, ...] = (
         f"{_FOLDER}::test_a_folder_takes_no_more_than_its_bytes_and_is_as_it_was_after_a_refusal",
     ),
     one(
-        "what was set aside is overwritten by what is set aside later",
+        "rows set aside are overwritten by later ones",
         "oncegate_spark.spill.folder::Spill._found",
         without("ASIDE"),
         f"{_FOLDER}::test_a_damaged_entry_stops_later_ones_until_a_person_sets_it_aside",
@@ -114,7 +114,7 @@ ON_DOWN: tuple[Mutant, ...] = (
         f"{_DOWN}::test_a_full_folder_reports_the_unknown_outcome_of_a_request_whose_reply_was_lost",
     ),
     one(
-        "rows that are told STALE are removed unwritten",
+        "STALE rows are removed unwritten",
         "oncegate_spark.sync.spilling::Spilling._done",
         delete("check_none_stale(...)"),
         f"{_DOWN}::test_rows_that_are_stale_when_sent_are_kept_and_block_later_ones",
@@ -197,13 +197,13 @@ ON_DOWN: tuple[Mutant, ...] = (
         f"{_OWNERSHIP}::test_a_folder_whose_start_fails_is_let_go",
     ),
     one(
-        "the gateway is not told that rows had waited",
+        "the gateway is not informed that rows had waited",
         "oncegate_spark.sync.spilling::Spilling._done",
         replace("entry.spilled_ms", "None"),
         f"{_COUNTED}::test_a_folder_that_is_drained_is_one_line_of_the_trail_with_since_when_its_rows_had_waited",
     ),
     one(
-        "rows are told to have waited since they were sent",
+        "rows are stored with the system clock instead of the folder's",
         "oncegate_spark.spill.folder::Spill.append",
         replace("max(0, self._wall_ms())", "_system_wall_ms()"),
         f"{_COUNTED}::test_a_folder_that_is_drained_is_one_line_of_the_trail_with_since_when_its_rows_had_waited",
@@ -215,7 +215,7 @@ ON_DOWN: tuple[Mutant, ...] = (
         f"{_COUNTED}::test_a_gateway_of_the_previous_version_gets_the_rows_and_a_log_line_reports_that_they_are_not_counted",
     ),
     one(
-        "what is refused for good is sent once more, as if it had not waited",
+        "a request refused for another reason is sent again as if it had not waited",
         "oncegate_spark.protocol.calls.attempt::produce_spilled",
         replace("attempt.spilled_ms is None or SPILLED_MS not in str(error)", "attempt.spilled_ms is None"),
         f"{_COUNTED}::test_rows_that_are_refused_for_another_reason_are_not_tried_without_it",
@@ -243,7 +243,7 @@ ON_DOWN: tuple[Mutant, ...] = (
         f"{_LINES}::test_a_folder_of_many_entries_is_one_line_of_an_hour",
     ),
     one(
-        "rows are told under another caller's name",
+        "rows are reported under another caller's name",
         "oncegate.index.spilled_rows::SpilledRows._place",
         replace("(line.who, line.topic) == (entry.spilled_by, entry.topic)", "line.topic == entry.topic"),
         f"{_LINES}::test_each_caller_and_topic_has_a_line_and_the_one_that_grows_is_the_newest",
@@ -267,7 +267,7 @@ ON_DOWN: tuple[Mutant, ...] = (
         f"{_ENGINE}::test_rows_refused_by_a_full_disk_are_neither_counted_nor_logged",
     ),
     one(
-        "what had waited is forgotten by a compaction",
+        "a compaction forgets that rows had waited",
         "oncegate.index.shard::ShardIndex._in_order",
         replace("spilled.restore", "bool"),
         f"{_LINES}::test_a_snapshot_has_all_lines_and_the_next_entry_continues_them",
@@ -285,7 +285,7 @@ ON_DOWN: tuple[Mutant, ...] = (
         f"{_DOORS}::test_every_door_refuses_it_of_rows_without_ids_which_a_repeat_would_count_again",
     ),
     one(
-        "nobody says whose rows had waited",
+        "the owner of rows that had waited is not named",
         "oncegate.transports.incoming::admit",
         replace("principal.name", "''"),
         f"{_DOORS}::test_every_transport_counts_them_and_shows_operators_whose_they_are",
@@ -297,19 +297,19 @@ ON_DOWN: tuple[Mutant, ...] = (
         f"{_DOORS}::test_every_transport_counts_them_and_shows_operators_whose_they_are",
     ),
     one(
-        "a named batch waits for a gateway that is down, whatever its job says",
+        "a named batch always waits for a gateway that is down",
         "oncegate_spark.spark.writers.named::NamedBatches.begun",
         without("on_down="),
         "tests/client/spark/test_named_batches.py::test_without_the_input_or_the_gateway_the_function_is_not_called",
     ),
     one(
-        "a read waits for a gateway that is down, whatever its option says",
+        "a read always waits for a gateway that is down",
         "oncegate_spark.spark.readers.options::ReadOptions.gateway",
         without("on_down="),
         "tests/spark/test_source_readers.py::test_an_unreachable_gateway_is_reported_on_the_driver",
     ),
     one(
-        "whoever asks where a source goes on waits for a gateway that is down, whatever they say",
+        "a query for a source's position always waits for a gateway that is down",
         "oncegate_spark.spark.committed_offsets::committed_offsets",
         without("on_down="),
         "tests/client/spark/test_committed_offsets.py::test_a_gateway_that_is_down_is_waited_for_according_to_on_down",

@@ -89,7 +89,7 @@ ONE_NAMESPACE: tuple[Mutant, ...] = (
         _STARTS,
     ),
     one(
-        "a start that can serve nothing goes on",
+        "a start that can serve nothing continues",
         "oncegate.engine.gateway::Gateway.start",
         replace_statement("raise refusals[0]", "return"),
         f"{_OTHERS}::test_a_gateway_none_of_whose_namespaces_can_be_opened_does_not_start",

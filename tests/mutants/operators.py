@@ -58,7 +58,7 @@ OPERATORS = (
         f"{_ENGINE}::test_the_oldest_actions_go_when_there_are_too_many_and_come_back_where_the_last_was_refused",
     ),
     one(
-        "whoever asks is who they say",
+        "a caller's claimed name is trusted",
         "oncegate.transports.writes::noted",
         replace(
             "f'{caller} ({who})' if caller and who and (who != caller) else caller or who or ''",
@@ -85,13 +85,13 @@ OPERATORS = (
         f"{_DOOR}::test_a_drained_gateway_finishes_what_is_open_begins_nothing_and_is_not_ready",
     ),
     one(
-        "a drain is over when the gateway was started anew",
+        "a drain counts as over after the gateway's restart",
         "oncegate.cli.drain::drain",
         replace("not state['draining']", "False"),
         "tests/cli/test_operating.py::test_a_drain_of_a_gateway_that_restarts_meanwhile_is_no_drain",
     ),
     one(
-        "what an operator sent and nobody answered was not done",
+        "an operator's request without an answer is reported as not done",
         "oncegate.cli.requests::RunningGateway.text",
         replace("request.get_method() == 'GET'", "True"),
         "tests/cli/test_requests.py::test_requests_without_an_answer_are_unknown_and_reads_are_not",
@@ -109,7 +109,7 @@ OPERATORS = (
         "tests/cli/test_requests.py::test_a_verb_asks_over_tls_with_its_key_and_its_certificate",
     ),
     one(
-        "a release stands in the trail as what a resolution is called",
+        "a release is in the audit trail as a resolution",
         "oncegate.cli.operators::release",
         replace(
             ("{'outcome': 'not_done', 'verb': 'release', 'holder_gone': holder_gone, **note(reason, who)}"),
@@ -118,13 +118,13 @@ OPERATORS = (
         "tests/cli/test_operating.py::test_a_claim_is_released_once_its_holder_is_declared_dead",
     ),
     one(
-        "a drained gateway says that it recovers",
+        "a drained gateway reports that it recovers",
         "oncegate.transports.http.routes.service::_health",
         replace("Stopping if answer.is_drained else Recovering", "Recovering"),
         f"{_DOOR}::test_a_drained_gateway_finishes_what_is_open_begins_nothing_and_is_not_ready",
     ),
     one(
-        "whoever asks the probe reads what an operator said",
+        "the probe reveals an operator's reason",
         "oncegate.transports.health::without_names",
         replace("f'{DRAINED}; {UNDO} has it take new work again'", "answer.detail"),
         f"{_DOOR}::test_who_shows_no_key_learns_that_it_is_drained_and_not_by_whom_or_why",
@@ -174,7 +174,7 @@ OPERATORS = (
         f"{_DOOR}::test_the_console_is_a_public_page_that_may_call_only_its_gateway",
     ),
     one(
-        "a set is forgotten by whoever has no terminal",
+        "a dedup scope is forgotten without a terminal's confirmation",
         "oncegate.cli.forget::_forget_all",
         replace("not id_set or not sys.stdin.isatty()", "False"),
         f"{_VERBS}::test_a_set_is_not_forgotten_without_its_name_and_nothing_is_noted",

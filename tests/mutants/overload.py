@@ -24,7 +24,7 @@ OVERLOAD: tuple[Mutant, ...] = (
         f"{_ADMISSION}::test_one_caller_has_an_eighth_of_the_room_for_answers_and_a_first_answer_of_any_size",
     ),
     one(
-        "one caller's answers are everybody's",
+        "all callers' answers count against each caller",
         "oncegate.engine.admission::Answers.fits",
         replace("self._of.get(caller, 0)", "sum(self._of.values())"),
         f"{_ADMISSION}::test_one_caller_has_an_eighth_of_the_room_for_answers_and_a_first_answer_of_any_size",
@@ -68,7 +68,7 @@ OVERLOAD: tuple[Mutant, ...] = (
         f"{_UNREAD}::test_what_follows_an_answer_that_is_not_read_is_not_begun",
     ),
     one(
-        "what was read stays counted",
+        "bytes that were read stay counted",
         "oncegate.transports.http.server.protocol::Protocol.resume_writing",
         delete("self._taken()"),
         f"{_UNREAD}::test_what_follows_an_answer_that_is_not_read_is_not_begun",
@@ -95,7 +95,7 @@ OVERLOAD: tuple[Mutant, ...] = (
         f"{_UNREAD}::test_a_read_whose_caller_has_gone_is_not_made",
     ),
     one(
-        "a page goes on behind its end",
+        "a page continues past its end",
         "oncegate.transports.decode.records::read",
         replace("is_full or not found or page_bytes <= 0", "is_full or not found"),
         f"{_UNREAD}::test_a_page_ends_at_its_size_and_rows_written_together_come_as_one_page_of_arrow",
@@ -146,7 +146,7 @@ OVERLOAD: tuple[Mutant, ...] = (
         "tests/transports/test_tls.py::test_http_and_grpc_speak_tls_1_3_alone_and_no_session_continues_in_a_later_connection",
     ),
     one(
-        "a session over gRPC goes on in a later connection",
+        "a session over gRPC continues in a later connection",
         "oncegate.transports.grpc.server::_secured",
         replace(
             "grpc.dynamic_ssl_server_credentials(newest(), newest, tls.asks_callers)",
@@ -175,7 +175,7 @@ OVERLOAD: tuple[Mutant, ...] = (
         f"{_ARRIVE}::test_who_does_not_close_after_a_refusal_is_cut_off",
     ),
     one(
-        "nobody waits too long",
+        "the wait for others is counted as 0",
         "oncegate.engine.admission::Admission.queue",
         replace("backlog.wait_ms", "0"),
         f"{_ADMISSION}::test_without_a_deadline_a_request_waits_for_15_ms_or_behind_fewer_than_12_others",
@@ -200,7 +200,7 @@ OVERLOAD: tuple[Mutant, ...] = (
         f"{_ADMISSION}::test_without_a_deadline_a_request_waits_for_15_ms_or_behind_fewer_than_12_others",
     ),
     one(
-        "what is answered at its deadline is refused",
+        "a request answered at its deadline is refused",
         "oncegate.engine.admission::Admission.queue",
         shift("DEADLINE_WAITS * wait_ms <= left_ms"),
         f"{_ADMISSION}::test_a_request_that_would_wait_beyond_its_deadline_is_refused_with_a_delay",
@@ -218,7 +218,7 @@ OVERLOAD: tuple[Mutant, ...] = (
         f"{_ADMISSION}::test_a_burst_that_is_served_before_its_deadlines_is_not_refused",
     ),
     one(
-        "who is refused for its wait is not told how long it is",
+        "a refusal for a long wait omits the wait's length",
         "oncegate.engine.admission::Admission.queue",
         without("retry_after_ms="),
         f"{_ADMISSION}::test_a_request_that_would_wait_beyond_its_deadline_is_refused_with_a_delay",
@@ -236,13 +236,13 @@ OVERLOAD: tuple[Mutant, ...] = (
         f"{_ADMISSION}::test_service_that_was_slow_is_forgotten",
     ),
     one(
-        "what would wait too long is refused behind its body",
+        "a request that would wait too long is refused after its body",
         "oncegate.transports.incoming::admit",
         delete("if is_sheddable:\n    admission.queue(backlog, head.timeout_ms)"),
         f"{_INCOMING}::test_what_would_wait_too_long_is_refused_before_its_body_is_read",
     ),
     one(
-        "what came while a body was read is not counted",
+        "requests that arrive while a body is read are not counted",
         "oncegate.transports.incoming::admit",
         delete("admission.queue(backlog, deadline.left_ms)"),
         f"{_INCOMING}::test_who_would_wait_too_long_by_the_time_its_body_is_here_is_refused",
@@ -261,7 +261,7 @@ OVERLOAD: tuple[Mutant, ...] = (
         f"{_INCOMING}::test_a_request_waits_until_it_is_decided_refused_or_given_up",
     ),
     one(
-        "what was refused before its decision is waited for",
+        "requests refused before their decision are waited for",
         "oncegate.transports.incoming::Admitted.release",
         delete("self.deadline.decided()"),
         f"{_INCOMING}::test_a_request_waits_until_it_is_decided_refused_or_given_up",
@@ -336,7 +336,7 @@ OVERLOAD: tuple[Mutant, ...] = (
         _LEFT,
     ),
     one(
-        "a request is shed with the one behind it",
+        "a request is shed with the next one",
         "oncegate.transports.http.server.shedding::Shedding.refusal",
         replace("(message.begun, message.ended) != (1, 1)", "message.ended != 1"),
         _LEFT,
@@ -378,19 +378,19 @@ OVERLOAD: tuple[Mutant, ...] = (
         f"{_SHEDDING}::test_connections_are_checked_after_a_refusal_until_a_fixed_number_has_come",
     ),
     one(
-        "what was read of a connection is lost by its acceptor",
+        "bytes read from a connection are lost by its acceptor",
         "oncegate.transports.http.server.acceptor::Acceptor._made",
         replace("partial(self._protocol, begun)", "partial(self._protocol, b'')"),
         f"{_ACCEPTOR}::test_bytes_read_from_a_connection_that_is_not_shed_are_given_to_its_protocol",
     ),
     one(
-        "what was read of a connection is lost by its protocol",
+        "bytes read from a connection are lost by its protocol",
         "oncegate.transports.http.server.protocol::Protocol.connection_made",
         delete("self.data_received(self.begun)"),
         _READ_BEFORE,
     ),
     one(
-        "what is shed is made all the same",
+        "the work of a shed request is done all the same",
         "oncegate.transports.http.server.acceptor::Acceptor._accept",
         replace_statement("if begun and (refusal := self._shed(begun)) is not None:\n    ...", "self._shed(begun)"),
         f"{_ACCEPTOR}::test_a_shed_connection_is_answered_whole_and_never_made",

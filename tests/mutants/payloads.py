@@ -58,7 +58,7 @@ PAYLOADS: tuple[Mutant, ...] = (
         "tests/index/table/test_kernels.py",
     ),
     one(
-        "a new slot has the payload of whoever was there",
+        "a new slot has the payload of its previous id",
         "oncegate.index.table.table::Table._digests_of",
         replace("np.zeros", "np.ones"),
         _DIGESTS,
@@ -138,7 +138,7 @@ PAYLOADS: tuple[Mutant, ...] = (
         _CLIENT,
     ),
     one(
-        "what is granted beside a conflict stays claimed",
+        "ids granted beside a conflict stay claimed",
         "oncegate_spark.protocol.calls.attempt::AttemptCalls._give_back",
         replace("self.settle(claimed, 'release')", "()"),
         _CLIENT,

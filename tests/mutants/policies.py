@@ -38,7 +38,7 @@ POLICIES: tuple[Mutant, ...] = (
         f"{_EXPIRY}::test_an_expired_id_is_not_granted_by_any_verb",
     ),
     one(
-        "what is in doubt is told as a duplicate",
+        "an id in doubt is reported as a duplicate",
         "oncegate.index.claims.store::_VERDICTS",
         cell("Action.IN_DOUBT", "Verdict.DUPLICATE"),
         f"{_DOORS}::test_every_transport_answers_expired_ids_by_the_namespaces_setting",
@@ -75,7 +75,7 @@ POLICIES: tuple[Mutant, ...] = (
         f"{_TIMES}::test_in_any_order_of_events_nothing_done_is_granted_again_and_nothing_young_is_stale",
     ),
     one(
-        "what is known is stale as well, once it is old",
+        "a known id becomes STALE with age",
         "oncegate.index.table.kernels::decide",
         replace("state == _ABSENT and _is_past(made_ms, past_ms, i)", "_is_past(made_ms, past_ms, i)"),
         f"{_TIMES}::test_known_ids_are_answered_by_their_state_however_old",
@@ -111,13 +111,13 @@ POLICIES: tuple[Mutant, ...] = (
         "tests/hashing/test_id_times.py::test_event_ids_are_read_as_the_client_reads_them",
     ),
     one(
-        "shadow mode tells the verdict as it is",
+        "shadow mode returns the real verdict",
         "oncegate.engine.policies.shadow::_granted",
         replace("np.full(len(verdicts), told, np.uint8)", "verdicts"),
         f"{_DOORS}::test_every_transport_grants_all_in_shadow_mode_with_the_would_be_verdict",
     ),
     one(
-        "in shadow mode rows of known ids are told as written, and are not",
+        "in shadow mode rows of known ids are reported as written but are not",
         "oncegate.engine.usecases.produce::Records._write",
         delete("if others.any():\n    ..."),
         f"{_SHADOW}::test_all_rows_are_written_in_one_append_and_only_the_new_ones_become_known",
@@ -129,7 +129,7 @@ POLICIES: tuple[Mutant, ...] = (
         f"{_SHADOW}::test_all_rows_are_written_in_one_append_and_only_the_new_ones_become_known",
     ),
     one(
-        "rows of one partition that come in two parts lie at one offset",
+        "two parts of one partition's rows get the same offset",
         "oncegate.engine.usecases.produce::Records._record",
         replace(
             "self._index.topics.high_offset(request.topic, share.partition) + behind",
@@ -138,7 +138,7 @@ POLICIES: tuple[Mutant, ...] = (
         f"{_SHADOW}::test_all_rows_are_written_in_one_append_and_only_the_new_ones_become_known",
     ),
     one(
-        "what was taken over in shadow mode is to be asked for again",
+        "an id taken over in shadow mode must be asked for again",
         "oncegate.engine.policies.shadow::settled",
         without("taken_over="),
         f"{_SHADOW}::test_ids_taken_over_are_reported_as_settled_because_they_were_written",

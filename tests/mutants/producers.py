@@ -55,7 +55,7 @@ PRODUCERS: tuple[Mutant, ...] = (
         _INDEX,
     ),
     Mutant(
-        "one part's way stands for all",
+        "the first part's refusal decides for all parts",
         (
             (
                 "oncegate.engine.usecases.drivers::Drivers.ack",
@@ -101,7 +101,7 @@ PRODUCERS: tuple[Mutant, ...] = (
         _DURABLE,
     ),
     one(
-        "next epoch goes on with the calls before",
+        "the next epoch continues the previous calls",
         "oncegate.index.producers.apply::_register",
         replace("old.intervals.relabelled(_left(old.intervals.label))", "old.intervals"),
         f"{_INDEX}::test_an_older_epochs_open_claims_are_left_to_the_next",
@@ -178,19 +178,19 @@ PRODUCERS: tuple[Mutant, ...] = (
         f"{_ACKING}::test_an_ack_of_an_earlier_batch_is_refused_whole_with_the_last_one",
     ),
     one(
-        "what was held back is stale",
+        "a sequence that was held back is STALE",
         "oncegate.index.producers.store::Driver.is_over",
         replace("batch < self.batches and batch not in self.held_back", "batch < self.batches"),
         f"{_SCOPES}::test_a_batch_whose_claim_is_open_is_held_back_and_it_alone",
     ),
     one(
-        "a refused ack lets go of what was held back",
+        "a refused ack releases the sequences that were held back",
         "oncegate.index.producers.apply::_ack.undo",
         replace("driver.held_back", "_"),
         f"{_SCOPES}::test_a_batch_that_is_held_back_is_so_after_a_restart_a_collection_and_a_refused_ack",
     ),
     one(
-        "what was held back is never looked at again",
+        "sequences that were held back are never checked again",
         "oncegate.engine.usecases.drivers::Drivers.ack",
         replace(
             "moves or batches > driver.batches or (batches and held_back != driver.held_back)",
@@ -229,7 +229,7 @@ PRODUCERS: tuple[Mutant, ...] = (
         f"{_LEFTOVERS}::test_nothing_is_cleared_over_a_live_lease",
     ),
     one(
-        "a call goes on that was cleared",
+        "a call continues that was cleared",
         "oncegate.index.producers.apply::_resolve",
         delete("producer.calls = producer.calls | over"),
         f"{_LEFTOVERS}::test_the_holder_of_cleared_ids_gets_their_new_state",
@@ -241,7 +241,7 @@ PRODUCERS: tuple[Mutant, ...] = (
         f"{_LEFTOVERS}::test_the_holder_of_cleared_ids_gets_their_new_state",
     ),
     one(
-        "what was given up holds an ack up",
+        "a sequence that was given up delays an ack",
         "oncegate.index.producers.apply::_resolve",
         replace("DONE if entry.is_done else GIVEN", "DONE if entry.is_done else FREE"),
         f"{_LEFTOVERS}::test_leftovers_resolved_as_not_done_let_acks_pass_and_are_granted_until_then",
@@ -280,7 +280,7 @@ PRODUCERS: tuple[Mutant, ...] = (
         f"{_GAPS}::test_that_there_are_no_gaps_is_known_after_a_restart_and_a_collection",
     ),
     one(
-        "what is known may not be left out",
+        "a known sequence may not be left out",
         "oncegate.index.producers.decide::_is_gap",
         replace(
             "new[1:] != new[:-1] + np.uint64(1)",

@@ -16,7 +16,7 @@ QUOTAS: tuple[Mutant, ...] = (
         f"{_RATES}::test_a_second_s_worth_passes_at_once_and_then_as_much_as_time_brings",
     ),
     one(
-        "a large request is paid for by nobody",
+        "a large request is charged to no quota",
         "oncegate.engine.quotas::Bucket.take",
         replace_statement("self._left -= count", "self._left = max(0.0, self._left - count)"),
         f"{_RATES}::test_a_request_larger_than_a_second_passes_and_later_ones_wait_until_it_is_paid_for",
@@ -37,7 +37,7 @@ QUOTAS: tuple[Mutant, ...] = (
         "tests/engine/usecases/test_stage_quota.py::test_of_a_large_disk_no_more_than_disk_free_bytes_stay_free",
     ),
     one(
-        "bytes are bounded by nobody",
+        "bytes are not limited",
         "oncegate.transports.incoming::admit",
         delete("serving.rates.take_bytes(...)"),
         f"{_DOORS}::test_a_request_over_a_quota_is_refused_before_any_effect_with_a_retry_delay",
@@ -49,7 +49,7 @@ QUOTAS: tuple[Mutant, ...] = (
         f"{_RATES}::test_claimed_ids_can_be_claimed_again_completed_and_released_whatever_the_rate",
     ),
     one(
-        "who is refused is told the same time whatever it has brought",
+        "a refusal names the same wait for every size of request",
         "oncegate.transports.http.problems::document",
         replace("error.extra.get('retry_after_ms', error.retry_after_ms)", "error.retry_after_ms"),
         f"{_DOORS}::test_one_namespaces_requests_consume_no_others_quota",
@@ -61,7 +61,7 @@ QUOTAS: tuple[Mutant, ...] = (
         f"{_TENANTS}::test_a_tenants_requests_to_one_namespace_consume_only_that_tenants_quota",
     ),
     one(
-        "a tenant's bytes are paid for by nobody",
+        "a tenant's bytes are charged to no quota",
         "oncegate.engine.quotas::Rates.take_bytes",
         delete("tenant.size_bytes.take(...)"),
         f"{_TENANTS}::test_a_tenants_requests_to_one_namespace_consume_only_that_tenants_quota",

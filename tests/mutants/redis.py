@@ -11,7 +11,7 @@ _ONE = "tests/faults/redis/test_one_namespace.py"
 
 REDIS: tuple[Mutant, ...] = (
     one(
-        "a server that is away is told by the next append alone",
+        "only the next append reports an unavailable server",
         "oncegate.ledgers.redis.shard.ledger::RedisLedger.keep_up",
         delete("self._away = unusable(self._place.address, error)"),
         "tests/faults/redis/test_ledger_damage.py::test_an_unavailable_server_is_detected_without_an_append",
@@ -65,25 +65,25 @@ REDIS: tuple[Mutant, ...] = (
         f"{_OWNERS}::test_a_zombie_whose_connection_was_lost_does_not_take_the_ledger_back",
     ),
     one(
-        "a server that was started anew is gone on with",
+        "an owner continues on a restarted server",
         "oncegate.ledgers.redis.connection::Link._connect",
         replace("self.run_id not in (None, server.run_id) and (not self._any_server)", "False"),
         f"{_DAMAGE}::test_a_restart_without_losses_is_read_again_and_continues",
     ),
     one(
-        "a ledger is not held against its witness",
+        "a ledger is not compared with its witness",
         "oncegate.ledgers.redis.shard.opening::open_place",
         replace_statement("require_witnessed(...)", "witness.seen = None"),
         f"{_DAMAGE}::test_a_server_that_lost_its_last_appends_is_detected_by_the_witness",
     ),
     one(
-        "an emptied server is begun anew beside a witness",
+        "an emptied server is initialized despite a witness",
         "oncegate.ledgers.redis.ledgers::RedisLedgers._begin_list",
         replace("seen", "False", nth=2),
         f"{_DAMAGE}::test_a_flushed_server_is_detected_by_the_next_append_and_by_each_opening",
     ),
     one(
-        "what is seen is not written to the witness",
+        "positions that were seen are not written to the witness",
         "oncegate.ledgers.redis.witnesses::Witness.see",
         replace_statement("await self._to_disk(...)", "return"),
         f"{_DAMAGE}::test_a_server_that_lost_its_last_appends_is_detected_by_the_witness",
@@ -119,7 +119,7 @@ REDIS: tuple[Mutant, ...] = (
         f"{_SERVER}::test_a_part_of_a_cluster_holds_no_ledger",
     ),
     one(
-        "a server that is away is told as a bug",
+        "an unavailable server is reported as a bug",
         "oncegate.ledgers.redis.connection::Unreachable",
         replace("ConnectionError", "Exception"),
         "tests/faults/redis/test_served.py::test_an_unavailable_or_full_server_is_reported_and_everything_continues_by_itself",
@@ -131,7 +131,7 @@ REDIS: tuple[Mutant, ...] = (
         f"{_CLAIMS}::test_claims_are_kept_and_rows_are_refused_before_any_effect",
     ),
     one(
-        "what was staged before is committed to a ledger of claims only",
+        "earlier stages are committed to a ledger of claims only",
         "oncegate.engine.usecases.batches::Batches._check_writable",
         replace_statement(
             "if chunks:\n    ...",

@@ -14,7 +14,7 @@ REDIS_STANDBY: tuple[Mutant, ...] = (
         f"{_LEDGERS}::test_a_standby_keeps_its_promises[who_was_not_chosen_owns_nothing]",
     ),
     one(
-        "who is to own a ledger on Redis is asked before the fence is read anew",
+        "the chosen owner of a ledger on Redis is read before the fence is read again",
         "oncegate.ledgers.redis.shard.writer::FrameWriter.own",
         replace_statement(
             "for _ in range(TURNS_MAX):\n    ...",
@@ -30,7 +30,7 @@ REDIS_STANDBY: tuple[Mutant, ...] = (
         f"{_LEDGERS}::test_a_late_elected_gateway_raises_no_fence_after_the_next_holder",
     ),
     one(
-        "what a standby has read vouches for the stream",
+        "a standby's reading counts as proof of the stream",
         "oncegate.ledgers.redis.shard.opening::_require_read",
         replace(
             ("first is None or first > max(warm.ledger_from, 1) or last is None or (last.end != warm.end)"),
@@ -51,13 +51,13 @@ REDIS_STANDBY: tuple[Mutant, ...] = (
         f"{_LEDGERS}::test_rows_that_a_dead_owner_left_behind_are_deleted_by_its_successor",
     ),
     one(
-        "what a standby has read is no witness",
+        "a standby's reading is not used as a witness",
         "oncegate.ledgers.redis.shard.followed::FollowedStreams.take",
         delete("self._witness.follow(...)"),
         f"{_FAILOVERS}::test_a_standby_knows_what_a_failover_lost_though_its_owner_is_gone",
     ),
     one(
-        "what a standby has read last counts as acknowledged",
+        "the last entry that a standby read counts as acknowledged",
         "oncegate.ledgers.redis.shard.followed::FollowedStreams.take",
         replace("self._witness.follow(self._fold, before)", "self._witness.follow(self._fold, self._fold.end)"),
         f"{_FAILOVERS}::test_the_last_append_that_a_standby_has_read_proves_nothing",

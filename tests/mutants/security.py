@@ -10,7 +10,7 @@ _MATRIX = "tests/transports/http/test_access_matrix.py"
 
 SECURITY: tuple[Mutant, ...] = (
     one(
-        "whoever has a key may ack",
+        "every key may ack",
         "oncegate.transports.access.principal::Principal.may",
         replace("right.roles and (not right.roles & self.roles)", "False"),
         f"{_ACCESS}::test_a_role_includes_no_other",

@@ -20,7 +20,7 @@ SEQUENCE_PAYLOADS: tuple[Mutant, ...] = (
         _UNIT,
     ),
     one(
-        "what is not kept is compared with what is",
+        "a payload that is not stored is compared with a stored one",
         "oncegate.index.producers.digests::Digests.differ",
         replace("self.sequences[at] == sequences", "np.ones(len(sequences), np.bool_)"),
         _UNIT,
@@ -38,7 +38,7 @@ SEQUENCE_PAYLOADS: tuple[Mutant, ...] = (
         _UNIT,
     ),
     one(
-        "what is granted again keeps its first payload beside",
+        "a sequence granted again keeps its first payload too",
         "oncegate.index.producers.digests::Digests.replaced",
         replace("~np.isin(self.sequences[begin:end], sequences)", "np.ones(end - begin, np.bool_)"),
         _UNIT,

@@ -34,7 +34,7 @@ SERVING: tuple[Mutant, ...] = (
         f"{_DIRECT}::test_a_connection_without_a_whole_head_is_closed_after_its_time",
     ),
     one(
-        "an answer lost to what came behind it",
+        "an unreadable body takes the answer of the request before it",
         "oncegate.transports.http.server.protocol::Protocol._refuse",
         replace("self.pipeline or not cycle.more_body", "not cycle.more_body"),
         f"{_CONNECTIONS}::test_a_body_that_cannot_be_read_takes_no_answer_from_the_request_before_it",
@@ -76,7 +76,7 @@ SERVING: tuple[Mutant, ...] = (
         "tests/transports/http/test_answers.py::test_many_verdicts_are_the_same_json_as_each_alone",
     ),
     one(
-        "retirements told to the claims alone",
+        "retirements are given to the claims alone",
         "oncegate.index.shard::_OF_CLAIMS",
         replace("(Claimed, Completed, Released, Taken)", "(Claimed, Completed, Released, Taken, Retired)"),
         "tests/engine/maintenance/test_scheduler.py",
@@ -191,13 +191,13 @@ SERVING: tuple[Mutant, ...] = (
         f"{_REPLIES}::test_an_interim_reply_is_no_answer_and_leaves_none_to_the_next_call",
     ),
     one(
-        "a page of somebody on the way says that it is done",
+        "an intermediate proxy's page is reported as done",
         "oncegate_spark.protocol.calls.steps::nothing_of",
         replace("'html' in reply.headers.get('content-type', '')", "'xhtml' in reply.headers.get('content-type', '')"),
         f"{_REPLIES}::test_an_intermediate_proxys_page_is_not_taken_for_success",
     ),
     one(
-        "what was written is said by each of its tellers",
+        "a text about the effect is repeated in an error",
         "oncegate_spark.protocol.effort::_unsaid",
         replace("_WRITTEN.sub('', str(text))", "str(text)"),
         "tests/client/protocol/test_effort.py",
@@ -251,13 +251,13 @@ SERVING: tuple[Mutant, ...] = (
         "tests/faults/ledger/test_reserve.py",
     ),
     one(
-        "what a reserve cut short holds is wanted once more",
+        "room that the reserve holds already counts as missing",
         "oncegate.ledgers.log.reserve::Reserve._missing_bytes",
         replace("stat.f_bavail * stat.f_frsize + self._held_bytes()", "stat.f_bavail * stat.f_frsize"),
         "tests/faults/ledger/test_reserve.py",
     ),
     one(
-        "a full disk is told with the room that was missing first",
+        "a full disk is reported with the room that was missing first",
         "oncegate.engine.commit.room::Room.measure",
         replace("1 - free_bytes", "self._missing_bytes or 1 - free_bytes"),
         f"{_FULL}::test_a_full_disk_reports_the_missing_room_as_of_its_last_probe",
@@ -299,7 +299,7 @@ SERVING: tuple[Mutant, ...] = (
         _KEYED,
     ),
     one(
-        "what lies under a null fingerprinted",
+        "the bytes under a null are fingerprinted",
         "oncegate.hashing.kernels::put_cells",
         replace("width + 1", "1"),
         "tests/hashing/test_kernels.py::test_cells_are_a_flag_and_a_value_or_zeros_under_a_null",

@@ -9,13 +9,13 @@ _CLIENT = "tests/client/spark/test_committed_offsets.py"
 
 SOURCE_OFFSETS: tuple[Mutant, ...] = (
     one(
-        "an older place where the newest batch told none",
+        "an older position stays although the newest batch has none",
         "oncegate.index.source_offsets::SourceOffsets._set",
         replace("key in self._recorded", "key in self._recorded and offsets"),
         f"{_INDEX}::test_an_entry_that_brings_none_makes_it_unknown",
     ),
     one(
-        "what was forgotten stays so when its entry is taken back",
+        "a forgotten position stays forgotten when its entry is undone",
         "oncegate.index.source_offsets::SourceOffsets._set",
         replace("gone.append((oldest, self._take(oldest)))", "self._take(oldest)"),
         f"{_INDEX}::test_source_offsets_forgotten_for_an_undone_entry_are_known_again",
@@ -27,7 +27,7 @@ SOURCE_OFFSETS: tuple[Mutant, ...] = (
         f"{_ENGINE}::test_it_is_known_after_a_restart_and_a_compaction",
     ),
     one(
-        "where a source goes on told before it is durable",
+        "a source's position is reported before it is durable",
         "oncegate.engine.usecases.batches::Batches.source_offsets",
         delete("await self.journal.group_commit.durable(...)"),
         f"{_ENGINE}::test_source_offsets_are_returned_once_their_batch_is_durable_and_never_for_a_refused_batch",

@@ -27,7 +27,7 @@ SPARK_DRIVER: tuple[Mutant, ...] = (
         f"{_GUARANTEES}::test_what_no_mode_or_not_the_given_one_keeps_is_refused",
     ),
     one(
-        "a table's options are taken by a read that says where",
+        "a read that names its source uses a table's options",
         "oncegate_spark.spark.options.tables::of_a_read",
         delete("if not _says_nothing(options):\n    ..."),
         f"{_HABITS}::test_a_read_with_a_location_ignores_the_tables_options",
@@ -65,7 +65,7 @@ SPARK_DRIVER: tuple[Mutant, ...] = (
         f"{_WAITING}::test_a_stream_waits_for_its_topic_and_reads_it_from_the_first_row",
     ),
     one(
-        "a stream waits for a namespace that nobody made",
+        "a stream waits for a missing namespace",
         "oncegate_spark.spark.readers.common::look",
         delete("_check_here(gateway, topic)", nth=1),
         f"{_WAITING}::test_waiting_for_an_impossible_condition_is_reported",
@@ -139,13 +139,13 @@ SPARK_DRIVER: tuple[Mutant, ...] = (
         f"{_FITTED}::test_only_a_type_that_holds_every_value_is_wider",
     ),
     one(
-        "columns are added to a topic that nobody asked to change",
+        "columns are added to a topic without a request",
         "oncegate_spark.spark.writers.target::check_target",
         replace("options.merges and topic is not None", "topic is not None"),
         f"{_FITTED}::test_new_columns_are_added_when_asked_for",
     ),
     one(
-        "a session that tells names apart by case has them taken for one another",
+        "names that differ by case are confused in a case-sensitive session",
         "oncegate_spark.spark.writers.columns.fitting::Fit.applied",
         replace("self.folded and task.is_case_sensitive", "False"),
         f"{_FITTED}::test_names_are_taken_without_regard_to_case_where_the_session_does",
@@ -166,7 +166,7 @@ SPARK_DRIVER: tuple[Mutant, ...] = (
         f"{_TARGET}::test_a_collation_is_refused_by_name_where_a_topic_would_lose_it",
     ),
     one(
-        "ids that a collation holds for equal are told apart",
+        "ids that a collation considers equal are distinguished",
         "oncegate_spark.spark.writers::_check_collation",
         replace("COLLATED in kind", "False"),
         f"{_TARGET}::test_a_collation_is_refused_by_name_where_a_topic_would_lose_it",
@@ -269,13 +269,13 @@ SPARK_DRIVER: tuple[Mutant, ...] = (
         f"{_OBSERVE}::test_the_counts_of_a_batch_are_those_of_its_run_and_are_reported_once",
     ),
     one(
-        "counts of a batch that is not done are told with the one before",
+        "counts of an unfinished batch are reported with the previous one",
         "oncegate_spark.spark.observe.counts::collect",
         replace("upto is None or batch <= upto", "True"),
         f"{_OBSERVE}::test_the_counts_of_a_batch_are_those_of_its_run_and_are_reported_once",
     ),
     one(
-        "of two writes of a batch only the last is told",
+        "of two writes of a batch only the last is reported",
         "oncegate_spark.spark.observe.counts::collect",
         replace("(*counts.get(batch, ()), WriteCounts(**left['counts']))", "WriteCounts(**left['counts'])"),
         f"{_OBSERVE}::test_the_counts_of_a_batch_are_those_of_its_run_and_are_reported_once",

@@ -29,13 +29,13 @@ STARTING: tuple[Mutant, ...] = (
         "tests/faults/redis/test_served.py::test_without_a_server_or_a_witness_a_start_ends_with_one_line",
     ),
     one(
-        "a probe does not say why a namespace is down",
+        "a probe omits the reason why a namespace is down",
         "oncegate.transports.health::_because",
         replace("f' ({reason})' if reason else ''", "''"),
         f"{_AWAY}::test_a_ledger_that_is_away_is_reported_and_serves_again_without_a_new_opening",
     ),
     one(
-        "a password in an error is told to who probes",
+        "a probe reveals a password in an error",
         "oncegate.engine.failures::reason_of",
         replace(
             "_PASSWORDS.sub('***', ' '.join(str(error).split()) or repr(error))",
@@ -44,13 +44,13 @@ STARTING: tuple[Mutant, ...] = (
         f"{_AWAY}::test_a_ledger_that_is_away_is_reported_and_serves_again_without_a_new_opening",
     ),
     one(
-        "a folder that was moved is told by the next append alone",
+        "only the next append reports a moved folder",
         "oncegate.ledgers.log.ledger::LogLedger.look",
         delete("self.end.write_beside(error)"),
         f"{_MOVED}::test_an_append_under_way_when_its_folder_is_moved_reports_its_own_outcome",
     ),
     one(
-        "a look at the folder tells that an append was not written which is under way",
+        "a check of the folder reports an append in flight as not written",
         "oncegate.ledgers.log.ledger::LogLedger.look",
         replace("self._appending or self.end.ending is not None", "self.end.ending is not None"),
         f"{_MOVED}::test_an_append_under_way_when_its_folder_is_moved_reports_its_own_outcome",
@@ -248,7 +248,7 @@ STARTING: tuple[Mutant, ...] = (
         _READING,
     ),
     one(
-        "sums of a saved index that nobody looks at",
+        "checksums of a saved index are not verified",
         "oncegate.index.claims.snapshot::ClaimsReader.finish",
         delete("_check(self._sums_expected == self._sums, 'a piece is damaged or missing')"),
         _LOADING,

@@ -1,14 +1,14 @@
-"""Pairs of steps that must be done in one order, swapped: what is durable first, and who is told last.
+"""Pairs of steps that have a required order, swapped: the durable one first, the report last.
 
-Swaps of pairs that no test sees, and why:
+Swaps that no test detects, and why:
 
-RedisLedger.keep_up       `witness.sync`, `_shorten`: what is deleted was replaced by a frame, which outlives it in the
-                          stream; the witness only ever has to lie between the first and the last frame that are kept
-RedisLedger._shorten      `trim` of frames, `trim` of states: the last compaction names neither; none before it is read
-RedisLedger._replace      `fold.adopt`, `witness.see`: the first one is in memory, and leaves the end as it is
+RedisLedger.keep_up       `witness.sync`, `_shorten`: the deleted entries were replaced by a frame, which outlives them in
+                          the stream; the witness must only be between the first and the last frame that are kept
+RedisLedger._shorten      `trim` of frames, `trim` of states: the last compaction names neither; earlier ones are not read
+RedisLedger._replace      `fold.adopt`, `witness.see`: the first one changes memory only, and not the end
 FrameWriter._decide       (Redis) `link.drop`, `_renewed`: a link that lost an answer has dropped its connection itself, and
-                          one whose replicas lag has nothing under way
-Election._lead            the beat of its own, removal of those of others: silence is counted from any change of a beat
+                          one whose replicas lag has no request in flight
+Election._lead            its own beat, removal of others' beats: silence is counted from any change of a beat
 """
 
 from tests.mutants.edits import move, swap
@@ -179,7 +179,7 @@ STEP_ORDER: tuple[Mutant, ...] = (
         f"{_REDIS_DAMAGE}::test_a_server_that_lost_a_frame_without_an_append_is_seen_by_the_witness[opening]",
     ),
     one(
-        "a ledger on Redis is fenced before its head is held against the witness",
+        "a ledger on Redis is fenced before its head is compared with the witness",
         _REDIS_OPENING,
         move("require_witnessed(...)", after="head = await writer.own(head, lead)"),
         f"{_REDIS_DAMAGE}::test_a_server_that_was_set_back_keeps_its_head_and_its_frames_as_they_are",
@@ -212,13 +212,13 @@ STEP_ORDER: tuple[Mutant, ...] = (
         "tests/faults/redis/test_witness_crashes.py::test_a_witness_that_is_closed_has_seen_what_it_was_given_last",
     ),
     one(
-        "a gateway says goodbye before it has stopped to beat",
+        "a gateway announces its end before it stops its heartbeat",
         "oncegate.ledgers.server.election::Election.close",
         move("if self.leads:\n    ...", before="self._task.cancel()"),
         "tests/faults/ledger/test_election.py::test_a_gateway_that_says_goodbye_looks_and_beats_no_more",
     ),
     one(
-        "the list of namespaces is closed before a gateway says goodbye",
+        "the list of namespaces is closed before a gateway announces its end",
         "oncegate.ledgers.server.ledgers::ServerLedgers.close",
         move("await self._list.close()", before="if self._keeper is not None:\n    ..."),
         "tests/faults/redis/test_standby_ledger.py",

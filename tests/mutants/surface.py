@@ -18,7 +18,7 @@ _READS = "tests/transports/http/test_deadlines_of_reads.py"
 
 SURFACE: tuple[Mutant, ...] = (
     one(
-        "who wants to copy a ledger elsewhere is told to serve it",
+        "the error about copying a ledger elsewhere suggests serving it",
         "oncegate.cli.refusals::refuse_urls",
         replace(
             "_COPIES.get(context.info_name or '', '`oncegate serve --ledger` takes those')",
@@ -45,7 +45,7 @@ SURFACE: tuple[Mutant, ...] = (
         f"{_TAKING}::test_a_header_of_packed_bodies_is_refused_beside_arrow_and_the_other_way_round",
     ),
     one(
-        "parameter beside a body that says it itself",
+        "a parameter is accepted beside a body that contains it",
         "oncegate.transports.http.parameters::Parameters._checked_query",
         replace("name not in taken", "False"),
         f"{_TAKING}::test_ids_named_beside_a_json_body_are_refused_before_anything_is_written",
@@ -130,13 +130,13 @@ SURFACE: tuple[Mutant, ...] = (
         f"{_GATE}::test_a_name_that_is_not_this_gateways_is_misdirected",
     ),
     one(
-        "one good head stands for all",
+        "one accepted head counts for all",
         "oncegate.transports.http.parameters::Gate.refusal",
         replace("fields == self._let_in", "self._let_in is not None"),
         f"{_GATE}::test_a_good_head_vouches_for_no_other",
     ),
     one(
-        "one good head of a route stands for all",
+        "one valid head of a route counts for every head",
         "oncegate.transports.http.parameters::Parameters.checked",
         replace("fields != self._good.get(kind)", "kind not in self._good"),
         f"{_GATE}::test_a_good_head_vouches_for_no_other",
@@ -169,7 +169,7 @@ SURFACE: tuple[Mutant, ...] = (
         f"{_TAKING}::test_a_member_that_is_there_twice_is_refused_by_name",
     ),
     one(
-        "witness lags behind a collection",
+        "a collection does not pin the witness",
         "oncegate.ledgers.log.writer::LogWriter.write_compacted",
         replace("self.witness.pin", "self.witness.see"),
         f"{_CRASHES}::test_every_crash_state_of_a_collection_opens_to_before_or_after",
@@ -298,7 +298,7 @@ SURFACE: tuple[Mutant, ...] = (
         _READERS,
     ),
     one(
-        "a decision tells no state",
+        "a decision omits the state",
         "oncegate.index.table.kernels::decide",
         replace_statement("answers.states[i] = state", "answers.states[i] = _ABSENT"),
         "tests/index/claims/test_cells.py::test_a_test_of_a_cell_reaches_just_that_cell",
@@ -316,7 +316,7 @@ SURFACE: tuple[Mutant, ...] = (
         f"{_READS}::test_a_read_of_what_is_not_durable_yet_waits_no_longer_than_its_caller",
     ),
     one(
-        "a read that nobody waits for goes on",
+        "a read whose caller has left continues",
         "oncegate.engine.deadline::Deadline.reading",
         replace("not task.cancel()", "task.done()"),
         f"{_READS}::test_rows_that_a_slow_disk_does_not_bring_are_given_up",
@@ -365,7 +365,7 @@ SURFACE: tuple[Mutant, ...] = (
         "tests/transports/http/test_int64.py",
     ),
     one(
-        "rows are told with their numbers as numbers",
+        "numbers in rows are returned as numbers",
         "oncegate.transports.http.answers::records_json",
         replace("of_columns(window.schema) if with_texts else None", "None"),
         "tests/transports/http/test_int64.py",

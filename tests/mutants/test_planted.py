@@ -36,7 +36,7 @@ BY_WALKS_ALONE = {
     "compacted without its buckets",
     "partition by turn",
     "an undo brings back how many left",
-    "a row that stands for sealed ids retires",
+    "a row that represents sealed ids retires",
 }
 
 

@@ -56,7 +56,7 @@ TIERS: tuple[Mutant, ...] = (
         f"{_RUNS}::test_a_merge_is_that_of_dicts",
     ),
     one(
-        "what has gone takes its double along",
+        "a dropped record drops its duplicate too",
         "oncegate.index.lsm.run_kernels::settle",
         replace_statement(
             "if keep[archive] != 0 and (first or tag != last_tag or home != last_home):\n    ...",

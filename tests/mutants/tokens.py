@@ -122,7 +122,7 @@ TOKENS: tuple[Mutant, ...] = (
         ),
     ),
     one(
-        "a key that nobody could ask for is told to be none",
+        "a key that could not be fetched is reported as unknown",
         "oncegate.transports.access.issuer_keys::IssuerKeys._may_be_new",
         replace("self._has_failed", "False"),
         f"{_DISCOVERY}::test_while_the_issuer_is_down_known_keys_count_and_unknown_ones_get_a_retry",

@@ -42,7 +42,7 @@ TOPIC_COLUMNS: tuple[Mutant, ...] = (
         f"{_TOPICS}::test_a_topic_never_gets_more_columns_than_a_request_may_have",
     ),
     one(
-        "rows behind a new column are read under the columns before",
+        "rows after a new column are read with the previous columns",
         "oncegate.transports.decode.records::read",
         replace("batches and schema != batches[0].schema", "False"),
         f"{_TOPICS}::test_columns_added_during_a_read_begin_the_next_answer",

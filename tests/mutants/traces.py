@@ -46,7 +46,7 @@ TRACES: tuple[Mutant, ...] = (
         f"{_VARIABLES}::test_a_collector_that_refuses_is_a_line_in_the_log_and_no_request_fails",
     ),
     one(
-        "a task that a request began goes on in its trace",
+        "a task that a request began continues in its trace",
         "oncegate.ports.tracing::current_as",
         delete("cell.span = None"),
         f"{_LOGS}::test_work_begun_by_a_request_is_in_its_trace_no_longer_than_the_request",
@@ -64,7 +64,7 @@ TRACES: tuple[Mutant, ...] = (
         "tests/client/traces/test_headers.py::test_both_clients_calls_are_below_the_span_that_they_are_made_in",
     ),
     one(
-        "whatever the environment says is sent as a trace",
+        "any text in the environment is sent as a trace",
         "oncegate_spark.tracing::of_environment",
         replace("_TRACEPARENT.fullmatch(parent)", "parent"),
         "tests/client/traces/test_headers.py::test_an_invalid_trace_in_the_environment_is_ignored",

@@ -21,7 +21,7 @@ TURNS: tuple[Mutant, ...] = (
         (f"{_TURNS}::test_a_request_of_a_namespace_that_asks_for_little_waits_for_none_of_anothers",),
     ),
     one(
-        "nobody waits for a turn",
+        "no namespace waits for its turn",
         "oncegate.engine.admission::Turns.enter",
         replace("not size_bytes", "size_bytes >= 0"),
         f"{_TURNS}::test_a_small_claim_is_answered_before_most_large_ones_of_another_namespace_that_came_first",
@@ -45,7 +45,7 @@ TURNS: tuple[Mutant, ...] = (
         f"{_TURNS}::test_a_lone_namespace_continues_in_every_turn",
     ),
     one(
-        "a claim's completion waits behind the claims of its namespace",
+        "a claim's completion waits for the claims of its namespace",
         "oncegate.engine.admission::Turns.enter",
         replace("not size_bytes", "size_bytes < 0"),
         f"{_TURNS}::test_what_settles_or_renews_a_claim_waits_for_no_claims_of_its_namespace",

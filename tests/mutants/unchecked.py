@@ -22,13 +22,13 @@ UNCHECKED: tuple[Mutant, ...] = (
         f"{_UNCHECKED_CLAIMS}::test_the_log_has_the_count_at_once_and_each_minute_while_it_grows",
     ),
     one(
-        "an id that nobody looked up is granted as if somebody had",
+        "an unchecked id is granted as if it had been checked",
         "oncegate.engine.policies.unchecked::_PASSED",
         replace("Verdict.GRANTED | Flag.UNCHECKED", "Verdict.GRANTED"),
         f"{_UNCHECKED}::test_known_and_new_ids_alike_are_granted_and_marked_and_nothing_is_held",
     ),
     one(
-        "claims pass unchecked though nobody has set it so",
+        "claims pass unchecked without the policy",
         "oncegate.engine.policies.unchecked::may_pass",
         replace("is_durable and settings.on_ledger_down is OnLedgerDown.PASS_MARKED", "is_durable"),
         f"{_UNCHECKED}::test_by_default_nothing_passes",
@@ -43,13 +43,13 @@ UNCHECKED: tuple[Mutant, ...] = (
         f"{_UNCHECKED}::test_a_setting_that_was_not_durable_when_the_ledger_failed_lets_nothing_pass",
     ),
     one(
-        "what was passed unchecked is not counted",
+        "unchecked claims are not counted",
         "oncegate.engine.policies.unchecked::Unchecked.claim",
         delete("self.counts.add(...)"),
         f"{_DOORS}::test_every_door_grants_all_unchecked_while_the_ledger_is_down_and_all_else_is_refused",
     ),
     one(
-        "what was passed unchecked is not noted in the ledger",
+        "unchecked claims are not recorded in the ledger",
         "oncegate.engine.recovery.unchecked_claims::UncheckedClaims.end",
         replace_statement("self.note(...)", "self._tally = Tally()"),
         f"{_UNCHECKED}::test_unchecked_grants_are_recorded_once_with_number_time_and_caller",
@@ -73,7 +73,7 @@ UNCHECKED: tuple[Mutant, ...] = (
         f"{_UNCHECKED_CLAIMS}::test_a_request_of_one_outage_is_not_passed_in_the_next_which_is_set_otherwise",
     ),
     one(
-        "claims pass unchecked by what was set before another gateway was stood by for",
+        "claims pass unchecked by a policy from before the gateway stood by for another",
         "oncegate.engine.recovery.owner::Owner._open",
         delete("self._unchecked_claims.stop()"),
         f"{_UNCHECKED_CLAIMS}::test_a_gateway_that_was_a_standby_lets_nothing_pass_when_following_breaks",
@@ -131,19 +131,19 @@ UNCHECKED: tuple[Mutant, ...] = (
         f"{_UNCHECKED_CLAIMS}::test_no_more_names_are_kept_than_may_be_reported",
     ),
     one(
-        "what was passed is forgotten when its note fails as nobody expects",
+        "unchecked claims are forgotten when their record fails unexpectedly",
         "oncegate.engine.recovery.unchecked_claims::UncheckedClaims._note",
         replace("Exception", "OSError"),
         f"{_UNCHECKED_CLAIMS}::test_a_record_that_fails_unexpectedly_is_logged_once_and_written_again",
     ),
     one(
-        "in shadow mode an unchecked claim is told what it would have been",
+        "in shadow mode an unchecked claim gets a would-be verdict",
         "oncegate.engine.policies.unchecked::Unchecked.claim",
         replace("self.in_shadow", "not self.limits"),
         f"{_UNCHECKED}::test_in_shadow_mode_every_id_passes_and_gets_its_would_be_verdict",
     ),
     one(
-        "JSON in shadow mode does not say that nobody looked",
+        "JSON in shadow mode omits that claims were unchecked",
         "oncegate.transports.http.answers::_SHADOWED",
         replace(
             ("messages.VerdictMessage(**messages.verdict_members(BY_BYTE[told]), shadow_verdict=row.verdict.name)"),
@@ -152,7 +152,7 @@ UNCHECKED: tuple[Mutant, ...] = (
         f"{_DOORS}::test_every_transport_grants_all_unchecked_in_shadow_mode_with_the_would_be_verdict",
     ),
     one(
-        "an id that stands twice is told apart by half of its fingerprint",
+        "a repeated id is recognized by half of its fingerprint",
         "oncegate.engine.policies.unchecked::_firsts",
         replace("(ids[some[1:]] != ids[some[:-1]]).any(axis=1)", "ids[some[1:], 0] != ids[some[:-1], 0]"),
         f"{_UNCHECKED}::test_ids_of_any_request_are_distinguished_as_by_a_dict",
@@ -179,19 +179,19 @@ UNCHECKED: tuple[Mutant, ...] = (
         "tests/client/protocol/test_codecs.py::test_unchecked_ids_are_granted_and_marked_as_unchecked",
     ),
     one(
-        "a delivery writes what nobody looked up without asking its sink",
+        "a delivery writes unchecked ids without asking its sink",
         "oncegate_spark.delivery.deliver::Delivery._written",
         without("*claimed.unchecked"),
         "tests/faults/redis/test_unchecked.py",
     ),
     one(
-        "a Spark task counts what nobody looked up as checked",
+        "a Spark task counts unchecked ids as checked",
         "oncegate_spark.spark.writers.claim_loop::Settler._written",
         delete("self.progress.unchecked += claimed.verdicts.unchecked_count"),
         f"{_SPARK}::test_unchecked_rows_are_written_and_counted_separately_and_the_driver_warns",
     ),
     one(
-        "a Spark task writes what nobody looked up without asking a sink that can be asked",
+        "a Spark task writes unchecked ids without asking a sink that can answer",
         "oncegate_spark.spark.writers.settler::AskingSettler.hand_over",
         replace("pc.or_(verdicts.in_doubt, verdicts.unchecked)", "verdicts.in_doubt"),
         f"{_SPARK}::test_a_sink_that_can_be_asked_is_asked_about_unchecked_rows",

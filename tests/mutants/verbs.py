@@ -17,7 +17,7 @@ VERBS = (
         "tests/cli/test_start.py::test_the_version_is_shown_without_the_module_of_any_verb",
     ),
     one(
-        "how a verb says no knows the ledgers",
+        "the module of refusals imports the ledgers",
         "oncegate.cli.refusals",
         insert("from oncegate.ledgers.log.data_dir import Refused", before="T = ..."),
         "tests/cli/test_start.py::test_a_verb_starts_with_its_own_module_and_without_ledgers_settings_and_arrays",
@@ -47,7 +47,7 @@ VERBS = (
         f"{_DOCTOR}::test_a_whole_installation_is_well_and_the_claim_leaves_no_namespace_and_no_folder",
     ),
     one(
-        "a doctor that is told of no claim",
+        "the doctor does not try a claim",
         "oncegate.cli.doctor.checks::findings_of",
         delete("yield from _seen('claim', lambda: gateway.claim(reached, folders, namespace or DEFAULT_NAMESPACE))"),
         f"{_DOCTOR}::test_a_whole_installation_is_well_and_the_claim_leaves_no_namespace_and_no_folder",
@@ -86,13 +86,13 @@ VERBS = (
         f"{_AUDIT}::test_facts_missing_from_the_rows_are_unknown_and_not_guessed",
     ),
     one(
-        "writers that stand beside other rows",
+        "writers are listed beside the wrong rows",
         "oncegate.verifier.audit.count::_Counting.compare",
         replace("self._writers.load(bucket)[order, 2]", "self._writers.load(bucket)[:, 2]"),
         f"{_AUDIT}::test_a_table_is_summarized_by_copies_ages_causes_and_horizons",
     ),
     one(
-        "an import makes a taken id everybody's",
+        "an import makes a taken id available to all",
         "oncegate.engine.usecases.operations.carrying::Carrying._entries",
         replace("owner != NO_CLAIM", "owner == NO_CLAIM and False"),
         f"{_CARRYING}::test_done_is_done_and_taken_is_its_owners_also_after_a_restart",
@@ -128,7 +128,7 @@ VERBS = (
         "tests/testing/test_ledgers.py::test_the_ledger_keeps_its_promises[log-namespaces_are_apart]",
     ),
     one(
-        "an exported key that everybody may read",
+        "an exported key is readable by all users",
         "oncegate.cli.carry::_write",
         replace(
             "os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 384)",
@@ -149,7 +149,7 @@ VERBS = (
         f"{_REPLAY}::test_a_file_of_which_half_was_written_is_whole_afterwards_and_stays_so",
     ),
     one(
-        "a replay goes on over a conflict that nobody let it drop",
+        "a replay continues past a conflict without permission to drop it",
         "oncegate.verifier.replay::Replay._check_conflicts",
         replace("len(at) and (not self._order.drops_conflicts)", "False"),
         f"{_REPLAY}::test_a_row_whose_id_has_other_content_ends_it_or_is_left_out",
@@ -161,13 +161,13 @@ VERBS = (
         f"{_REPLAY}::test_a_dry_run_reports_the_rows_to_write_and_writes_nothing",
     ),
     one(
-        "a replay that nobody hears of",
+        "a replay does not write its entry in the audit trail",
         "oncegate.cli.replay::replay",
         replace("not dry_run", "False"),
         f"{_REPLAY}::test_a_file_of_which_half_was_written_is_whole_afterwards_and_stays_so",
     ),
     one(
-        "a replay whose rows are all new goes on",
+        "a replay whose rows are all new continues",
         "oncegate.cli.replay::replay",
         replace("not (dry_run or allow_none_known)", "False"),
         f"{_REPLAY}::test_nothing_is_written_without_a_known_row_unless_an_option_allows_it",

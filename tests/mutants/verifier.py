@@ -18,7 +18,7 @@ VERIFIER: tuple[Mutant, ...] = (
         _COMPARE,
     ),
     one(
-        "what the ledger knows and the output lacks is taken for not written",
+        "an id known to the ledger and missing in the output counts as not written",
         "oncegate.verifier.compare::_kinds",
         replace("FindingKind.MISSING", "FindingKind.NOT_WRITTEN"),
         f"{_TOPICS}::test_each_planted_fault_is_named_by_its_id_and_place",
@@ -36,7 +36,7 @@ VERIFIER: tuple[Mutant, ...] = (
         f"{_TOPICS}::test_rows_that_the_ledger_knows_as_written_are_refused_and_not_doubled",
     ),
     one(
-        "a repair that goes on sends its rows under another call",
+        "a resumed repair sends its rows under another call",
         "oncegate.verifier.repair::repair",
         replace("save(folder, state)", "save(folder, RunState(state.identity, state.key, '0' * 32))"),
         f"{_INTERRUPTED}::test_a_repair_that_was_interrupted_writes_each_row_once",
@@ -72,13 +72,13 @@ VERIFIER: tuple[Mutant, ...] = (
         "tests/faults/ledger/test_backups.py::test_a_full_disk_ends_a_backup_without_a_trace_and_it_can_be_tried_again",
     ),
     one(
-        "a run goes on with the state of another question",
+        "a run resumes with the state of another comparison",
         "oncegate.verifier.state::_read",
         replace("state.identity != identity", "False"),
         f"{_INTERRUPTED}::test_a_state_of_another_question_is_refused_with_what_differs",
     ),
     one(
-        "what was written past the ledger is called well",
+        "a row written past the ledger counts as ok",
         "oncegate.verifier.run::ComparisonRun._ask_again",
         replace("at[standings == Standing.KNOWN]", "at"),
         f"{_TOPICS}::test_rows_written_past_the_ledger_are_distinguished_from_ok_ones",
@@ -90,7 +90,7 @@ VERIFIER: tuple[Mutant, ...] = (
         "tests/faults/kafka/test_verify_formats.py::test_the_id_is_found_beside_or_in_a_value_that_a_registry_knows",
     ),
     one(
-        "a schema is read anew with each record",
+        "a schema is read again with each record",
         "oncegate.verifier.sources.kafka_ids::finder",
         replace("lru_cache(SCHEMAS_MAX)", "lru_cache(0)"),
         f"{_REGISTERED}::test_what_reads_the_values_of_a_schema_is_made_once",
@@ -161,7 +161,7 @@ VERIFIER: tuple[Mutant, ...] = (
         f"{_SPARK_TESTS}::test_ids_of_each_type_are_asked_for_as_the_ledger_knows_them",
     ),
     one(
-        "a look-up tells what a claim holds as free",
+        "a lookup reports a claimed id as free",
         "oncegate_spark.protocol.packed::_HELD",
         replace("_BUSY + _those('FREE', takeover=True)", "_those('FREE', takeover=True)"),
         "tests/client/sync/test_firsts.py::test_a_look_up_reports_written_and_held_ids_and_grants_nothing",
