@@ -70,7 +70,7 @@ KAFKA_STANDBY: tuple[Mutant, ...] = (
         "a standby that was not chosen takes generations",
         "oncegate.ledgers.server.election::Election.lead",
         replace("self._stands_by or self._has_led or self._is_followed", "False"),
-        f"{_LEDGERS}::test_a_standby_keeps_its_promises[who_was_not_chosen_owns_nothing]",
+        f"{_LEDGERS}::test_a_standby_keeps_its_promises[a_gateway_that_was_not_elected_owns_nothing]",
     ),
     one(
         "an opener that was followed takes the ledgers back before it has looked",

@@ -11,7 +11,7 @@ REDIS_STANDBY: tuple[Mutant, ...] = (
         "a standby on Redis that was not chosen takes fences",
         "oncegate.ledgers.redis.ledgers::RedisLedgers._lead",
         replace_statement("await self._list.change(...)", "return"),
-        f"{_LEDGERS}::test_a_standby_keeps_its_promises[who_was_not_chosen_owns_nothing]",
+        f"{_LEDGERS}::test_a_standby_keeps_its_promises[a_gateway_that_was_not_elected_owns_nothing]",
     ),
     one(
         "the chosen owner of a ledger on Redis is read before the fence is read again",

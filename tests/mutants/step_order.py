@@ -8,6 +8,11 @@ RedisLedger._shorten      `trim` of frames, `trim` of states: the last compactio
 RedisLedger._replace      `fold.adopt`, `witness.see`: the first one changes memory only, and not the end
 FrameWriter._decide       (Redis) `link.drop`, `_renewed`: a link that lost an answer has dropped its connection itself, and
                           one whose replicas lag has no request in flight
+KafkaLedger.keep_up       `_witness`, `_prove`, `_shorten`: as for Redis; a generation that is not proved is ended once more
+Ownership.begin           `_end_all`, `guard.start`: the gateway's own id commits nothing before `begin` returns
+open_place                (Kafka) `heal`, `prove`: a healing that fails is left to the upkeep, and is no error here either
+open_place                (Kafka) `prove`, `_witness`: after a crash in between, generations are ended once more, or the
+                          witness of the former owner counts, which has seen less
 Election._lead            its own beat, removal of others' beats: silence is counted from any change of a beat
 """
 
@@ -20,6 +25,9 @@ _CRASHES = "tests/client/test_crash_states.py"
 _REDIS = "oncegate.ledgers.redis"
 _REDIS_OPENING = f"{_REDIS}.shard.opening::open_place"
 _REDIS_DAMAGE = "tests/faults/redis/test_ledger_damage.py"
+_KAFKA_OPENING = "oncegate.ledgers.kafka.shard.opening::open_place"
+_KAFKA_OWN = "await _own(...)"
+_KAFKA_STEPS = "tests/faults/ledger/test_kafka_step_order.py"
 _FLUSH, _FSYNC = "file.flush()", "os.fsync(file.fileno())"
 
 STEP_ORDER: tuple[Mutant, ...] = (
@@ -203,7 +211,7 @@ STEP_ORDER: tuple[Mutant, ...] = (
         "the fence of a ledger on Redis is raised before the holder is known",
         f"{_REDIS}.shard.writer::FrameWriter.own",
         swap("await lead()", "taken = await take(...)"),
-        "tests/faults/redis/test_standby_ledger.py::test_a_standby_keeps_its_promises[who_was_not_chosen_owns_nothing]",
+        "tests/faults/redis/test_standby_ledger.py::test_a_standby_keeps_its_promises[a_gateway_that_was_not_elected_owns_nothing]",
     ),
     one(
         "the witness of a ledger on Redis is closed before it is synced",
@@ -222,5 +230,61 @@ STEP_ORDER: tuple[Mutant, ...] = (
         "oncegate.ledgers.server.ledgers::ServerLedgers.close",
         move("await self._list.close()", before="if self._keeper is not None:\n    ..."),
         "tests/faults/redis/test_standby_ledger.py",
+    ),
+    one(
+        "a generation is proved before its entry of ownership",
+        _KAFKA_OPENING,
+        move(
+            "if not ownership.user_partitions.is_due(place.told_by_frames):\n    ...", before=f"read_to = {_KAFKA_OWN}"
+        ),
+        f"{_KAFKA_STEPS}::test_an_opening_whose_entry_of_ownership_is_lost_proves_nothing_and_leaves_the_witness_before",
+    ),
+    one(
+        "a ledger on Kafka is witnessed before its entry of ownership",
+        _KAFKA_OPENING,
+        swap("await _witness(...)", f"read_to = {_KAFKA_OWN}"),
+        f"{_KAFKA_STEPS}::test_an_opening_whose_entry_of_ownership_is_lost_proves_nothing_and_leaves_the_witness_before",
+    ),
+    one(
+        "the frames of a ledger on Kafka are read before its former owner is fenced",
+        _KAFKA_OPENING,
+        swap("guard = await ownership.begin()", "fold = await _read_owned(...)"),
+        f"{_KAFKA_STEPS}::test_what_an_owner_commits_until_it_is_fenced_is_known_to_the_next_owner",
+    ),
+    one(
+        "a ledger on Kafka has an entry of ownership before its key is looked at",
+        _KAFKA_OPENING,
+        swap("require_key(...)", f"read_to = {_KAFKA_OWN}"),
+        f"{_KAFKA_STEPS}::test_a_ledger_of_another_key_has_no_entry_of_ownership_of_who_was_refused",
+    ),
+    one(
+        "the witnesses before an owner's are forgotten before its own is written",
+        "oncegate.ledgers.kafka.shard.opening::_witness",
+        swap("await listed.witness(...)", "for older in _:\n    ..."),
+        f"{_KAFKA_STEPS}::test_the_witness_before_stays_listed_until_that_of_the_next_owner_is",
+    ),
+    one(
+        "a change of the list is decided before those who change it are fenced",
+        "oncegate.ledgers.kafka.namespaces::NamespaceTopic._change",
+        swap("await self._start(guard)", "changes = decide(await self.refresh())"),
+        f"{_KAFKA_STEPS}::test_a_change_of_the_list_is_decided_upon_all_that_was_written_before_its_id_was_taken",
+    ),
+    one(
+        "a witness counts as written before it is",
+        "oncegate.ledgers.kafka.shard.ledger::KafkaLedger._witness",
+        swap("await self._list.witness(...)", "self._witnessed = end.serial"),
+        f"{_KAFKA_STEPS}::test_a_witness_that_could_not_be_written_is_written_by_the_next_upkeep",
+    ),
+    one(
+        "generations count as proved before they are",
+        "oncegate.ledgers.kafka.shard.ledger::KafkaLedger._prove",
+        swap("await self._writer.ownership.prove(proved)", "self._proved = proved"),
+        f"{_KAFKA_STEPS}::test_generations_that_could_not_be_proved_are_proved_by_the_next_upkeep",
+    ),
+    one(
+        "stages count as deleted before they are",
+        "oncegate.ledgers.kafka.shard.ledger::KafkaLedger._shorten_stages",
+        swap("if offset > 0:\n    ...", "self._stages_shortened_to = stages_to"),
+        f"{_KAFKA_STEPS}::test_stages_that_could_not_be_deleted_are_deleted_by_the_next_upkeep",
     ),
 )

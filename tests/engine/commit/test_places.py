@@ -53,6 +53,10 @@ def test_a_row_missing_in_the_entry_has_no_row_offset() -> None:
     assert offsets_in(entry([5, 6], [], []), fingerprints([6, 7, 2_000])).tolist() == [101, -1, -1]
 
 
+def test_ids_that_were_all_taken_are_where_their_rows_were() -> None:
+    assert offsets_in(entry([], [5, 6], []), fingerprints([6, 5])).tolist() == [101, 100]
+
+
 def test_an_id_behind_all_those_of_an_entry_has_no_place() -> None:
     last = np.full((1, 2), 2**64 - 1, np.uint64)
     assert offsets_in(entry([5, 6], [], []), last).tolist() == [-1]

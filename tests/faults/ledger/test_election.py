@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import msgspec
 import pytest
 
-from oncegate.core.errors import LedgerFenced
+from oncegate.core.errors import LedgerFenced, Recovering
 from oncegate.ledgers.server.election import BEAT_S, LOOK_S, STUCK_S, Election
 from oncegate.ledgers.server.holders import Beat, Changes, Holder, Holders
 from oncegate.testing.clock import turned_loop
@@ -149,6 +149,23 @@ async def test_a_list_that_cannot_be_read_to_its_end_for_five_seconds_is_freed_b
         await loop.turn(0.25)
         assert len(listed.changes) == 1
         assert listed.listed.holder == Holder("another", 1)
+
+
+async def test_who_stands_by_is_refused_with_the_owner_named_until_it_is_the_owner() -> None:
+    listed = List("another")
+    election = Election(listed, TAKEOVER_MS, lambda _: None)
+    election.require_lead()
+    election.stand_by()
+    with pytest.raises(Recovering, match="gateway another owns the ledgers; nothing was written"):
+        election.require_lead()
+    listed.listed.beats = {"another": Beat(7, gone=True)}
+    with pytest.raises(Recovering, match="no gateway owns the ledgers now"):
+        election.require_lead()
+    listed.listed.holder, listed.listed.beats = Holder(), {}
+    with pytest.raises(Recovering, match="no gateway owns the ledgers now"):
+        election.require_lead()
+    listed.listed.holder = Holder(election.gateway, 2)
+    election.require_lead()
 
 
 async def test_a_gateway_that_says_goodbye_looks_and_beats_no_more() -> None:
