@@ -55,7 +55,7 @@ def test_records_are_written_again_by_merges_ever_more_often_but_far_less_than_i
 def test_a_billion_costs_its_ids_and_what_their_merges_write() -> None:
     growth = Growth(110 * MILLION, 100 * MILLION, 70 * MILLION, 14, 8_000 * MILLION)
     here = seconds_at(100 * MILLION, Prices(4e-7, 1e-10, 0.0), growth)
-    assert here == pytest.approx(4e-7 * 110 * MILLION + 0.8), "what was measured comes out again"
+    assert here == pytest.approx(4e-7 * 110 * MILLION + 0.8), "the prediction equals the measurement"
     free = seconds_at(1_000 * MILLION, Prices(4e-6, 0.0, 0.0), growth)
     paid = seconds_at(1_000 * MILLION, Prices(4e-6, 1e-10, 0.0), growth)
     assert free == pytest.approx(4_400)

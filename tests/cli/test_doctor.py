@@ -164,7 +164,7 @@ def test_readable_keys_and_unadministered_or_invalid_ones_are_reported(tmp_path:
     settings = load(keys=path)
     assert levels(secrets.key_file(settings)) == ["wrong"], "there is no such file"
     keys.write(path, [])
-    assert levels(secrets.key_file(settings)) == ["wrong"], "nobody may do anything"
+    assert levels(secrets.key_file(settings)) == ["wrong"], "no key allows anything"
     keys.write(path, [keys.made("loader", [Role.WRITE], ["*"], 0)[0]])
     path.chmod(0o644)
     assert levels(secrets.key_file(settings)) == ["warning", "warning"]

@@ -52,7 +52,7 @@ def test_ids_are_forgotten_from_words_and_from_a_file(url: str, tmp_path: Path) 
             attempt.complete(attempt.claim(["a", "b", "c"]))
             told = "1 forgotten; 1 not known in set '' of namespace forgetting (--id-set names another)\n"
             assert run("forget", "a", "zz", *here)[:2] == (0, told)
-            assert run("forget", "b", "--namespace", "forgetting", "--reason", " ")[0] == 2, "it is to say why"
+            assert run("forget", "b", "--namespace", "forgetting", "--reason", " ")[0] == 2, "a reason is required"
             (tmp_path / "ids").write_text("b\nc\n")
             assert run("forget", "--file", str(tmp_path / "ids"), *here)[:2] == (0, "2 forgotten\n")
             assert RunningGateway(url, "forgetting").ask_about(

@@ -153,8 +153,8 @@ SCENARIOS: dict[str, Scenario] = {
     "a zombie committed the batch before with other input": Scenario(_BEFORE, lambda: _new(before=batch("4"))),
     "the same, and the stage is missing too": Scenario(_BEFORE, lambda: _new(False, batch("4"))),
     "the same under a writeId": Scenario(_BEFORE, lambda: _new(True, batch("4", "late"), batch("5", "late"))),
-    "another writeId's batch before says nothing": Scenario(_NEW, lambda: _new(True, batch("4", "late"))),
-    "another topic's batch before says nothing": Scenario(
+    "another writeId's previous batch is irrelevant": Scenario(_NEW, lambda: _new(True, batch("4", "late"))),
+    "another topic's previous batch is irrelevant": Scenario(
         _NEW, lambda: _new(before=Name("query", "4", "elsewhere"))
     ),
     "batch 10 follows batch 9": Scenario(_BEFORE, lambda: _new(True, batch("9"), batch("10"))),
@@ -216,10 +216,10 @@ SCENARIOS: dict[str, Scenario] = {
     "the last chunk of a stage is missing": Scenario(_MISSING, lambda: _two_chunks(3, 15, 2)),
     "a stage has a chunk more than its message": Scenario(_MISSING, lambda: _two_chunks(1, 10, 2**128 - 1)),
     "a stage has other rows than its message": Scenario(_MISSING, lambda: _two_chunks(2, 15, 3)),
-    "a winner's message tells rows without a chunk": Scenario(
+    "a winner's message lists rows without a chunk": Scenario(
         _MISSING, lambda: Told().facts(BATCH, winners=(winner(chunks=0),))
     ),
-    "a winner that says it sent nothing has staged": Scenario(
+    "a winner that reports nothing sent has staged rows": Scenario(
         _MISSING, lambda: _told_and_denied()
     ),
     "the first commit of a name": Scenario(_NEW, _new),

@@ -60,7 +60,7 @@ def test_a_demo_that_is_interrupted_leaves_no_process_and_no_temporary_file_behi
         assert time.monotonic() < end
         time.sleep(0.1)
     assert len(started_below(out)) >= 3
-    assert list((out / "tmp").glob("spark-*")), "what Java calls temporary lies here"
+    assert list((out / "tmp").glob("spark-*")), "Java's temporary files are here"
     demo.send_signal(signal.SIGTERM)
     assert demo.wait(60) == 130
     assert started_below(out) == []

@@ -121,7 +121,7 @@ def test_the_last_stage_installs_nothing_and_runs_without_rights() -> None:
     assert "pip install" in first
     assert not re.search(r"\b(apt-get|pip|gcc|build-essential)\b", last)
     assert re.findall(r"^USER (.*)$", last, re.MULTILINE) == ["65532:65532"]
-    assert last.index("\nUSER ") < last.index("compile_kernels"), "what it runs may write what is compiled, and no more"
+    assert last.index("\nUSER ") < last.index("compile_kernels"), "the user of the process may write only compiled code"
 
 
 def test_the_image_holds_what_every_ledger_needs_in_the_versions_that_are_tested() -> None:
@@ -234,7 +234,7 @@ def test_another_processor_finds_what_was_compiled(tmp_path: Path) -> None:
 
     generic = {name: value for name, value in variables().items() if name != "NUMBA_CACHE_DIR"}
     assert [tried("skylake", **generic), tried("znver3", **generic)] == ["compiled", "found"]
-    assert [tried("skylake"), tried("znver3")] == ["compiled", "compiled"], "the test tells one from the other"
+    assert [tried("skylake"), tried("znver3")] == ["compiled", "compiled"], "the test distinguishes both processors"
 
 
 @pytest.fixture(scope="module")

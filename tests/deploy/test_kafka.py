@@ -118,7 +118,7 @@ def test_a_broker_that_asks_for_users_certificates_and_rights_starts_again_with_
         with Cluster(tmp_path, access=ALL) as cluster:
             port = cluster.ports[0].clients
             assert brokers_seen(port, ALL, cluster.files) == 1
-            assert brokers_seen(port) == 0, "who says nothing is told nothing"
+            assert brokers_seen(port) == 0, "a client without credentials sees no broker"
 
 
 def test_brokers_know_one_another_as_their_admin(tmp_path: Path) -> None:

@@ -222,7 +222,7 @@ async def test_a_commit_by_an_older_run_than_the_one_that_committed_is_a_zombies
         write_as(LATER[Cause.BATCH_REPLAY])
         won = await served.stage(rows_of(1, 2), token=2)
         await served.commit(winner(won, token=2), run="run 2")
-        assert causes(served) == {"batch_replay": 2}, "what the run before had staged"
+        assert causes(served) == {"batch_replay": 2}, "rows staged by the previous run"
         write_as(WriterId(QUERY, RUN, "7"))
         await served.commit(winner(won, token=1), run=RUN, nonce=2, digest=None)
         assert causes(served) == {"batch_replay": 2, "zombie": 2}

@@ -107,7 +107,7 @@ async def test_namespaces_beyond_the_limit_are_exported_together() -> None:
             await served.gateway.create(name)
         found = await read(served, reader)
         assert {name for name, _ in found["namespace_state"]} == {"a", "b", OTHERS}
-        assert found["namespace_state"][OTHERS, "SERVING"] == 3, "so many are: c, d and default"
+        assert found["namespace_state"][OTHERS, "SERVING"] == 3, "three are: c, d and default"
         assert found["namespaces"][()] == 5
 
 
@@ -123,7 +123,7 @@ async def test_a_namespace_exported_with_others_stays_there_and_its_counts_stay_
         await served.gateway.delete("z", None, [], served.deadline())
         await served.gateway.create("c")
         assert (await read(served, reader))["completed_claims"] == {("c",): 0, (OTHERS,): 5}
-        assert (await read(served, reader))["namespace_state"][OTHERS, "SERVING"] == 1, "default; what is gone is not"
+        assert (await read(served, reader))["namespace_state"][OTHERS, "SERVING"] == 1, "only default is left"
 
 
 async def test_a_namespace_made_again_under_its_name_starts_from_zero() -> None:

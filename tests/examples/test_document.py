@@ -19,7 +19,7 @@ READ_BY_PEOPLE = {"CapabilitiesReply", "WayMessage", "HealthReply", "VersionRepl
 @pytest.mark.parametrize("name", sorted(SCHEMAS.keys() - READ_BY_PEOPLE))
 def test_every_member_has_a_description(name: str) -> None:
     mute = [member for member, schema in SCHEMAS[name]["properties"].items() if not said(schema)]
-    assert [member for member in mute if member not in PLAIN] == [], "say it in openapi.yaml"
+    assert [member for member in mute if member not in PLAIN] == [], "describe it in openapi.yaml"
 
 
 def said(schema: dict[str, Any]) -> bool:

@@ -64,4 +64,4 @@ def test_a_task_is_a_span_of_the_jobs_trace_and_each_write_of_it_is_below_that_s
     assert {span.parent_id for span in writes} <= tasks.keys()
     assert len(writes) >= ROUNDS
     others = [span for span in spans if span.service == "oncegate" and span.parent_id == CALLER]
-    assert others, "what the program itself asks is below what TRACEPARENT says"
+    assert others, "the program's own requests are below the span in TRACEPARENT"

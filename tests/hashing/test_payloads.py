@@ -58,7 +58,7 @@ def test_columns_are_joined_so_that_no_two_rows_look_alike() -> None:
 def test_null_is_a_payload_and_none_that_is_empty() -> None:
     null, empty, text = digests([None, "", "x"])
     assert len({null, empty, text}) == 3
-    assert digests([None, None, "x"]) == [null, null, text], "whatever lies beside it"
+    assert digests([None, None, "x"]) == [null, null, text], "independent of its neighbours"
 
 
 def test_slices_and_wide_layouts_give_what_the_plain_column_gives() -> None:

@@ -146,7 +146,7 @@ def test_asks_of_all_names_take_a_bounded_memory_and_the_newest_of_each_stays(mo
             assert index.committed.asks_bytes <= committed_names.ASKS_BYTES_IN_ALL
     kept = [record.asks for record in index.committed.last.values()]
     assert [asks[-1] for asks in kept] == [(None, id16(100 + 50 * number)) for number in range(1, 101)]
-    assert [len(asks) for asks in kept[-3:]] == [51, 51, 51], "what was asked for last is known whole"
+    assert [len(asks) for asks in kept[-3:]] == [51, 51, 51], "the latest requests are known completely"
     assert [len(asks) for asks in kept[:50]] == [1] * 50
 
 

@@ -151,7 +151,7 @@ def test_a_saved_order_is_a_copy_and_comes_back() -> None:
     assert not is_newer_run(b"b", named(run="a"), restored)
     restored.note(named(run="b"))
     assert is_newer_run(b"b", named(run="a"), restored)
-    assert saved == runs.snapshot() or len(next(iter(saved.values()))) == 1, "what was saved stays as it was"
+    assert saved == runs.snapshot() or len(next(iter(saved.values()))) == 1, "a saved state does not change"
 
 
 @pytest.mark.parametrize(

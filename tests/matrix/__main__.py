@@ -58,7 +58,7 @@ def main() -> int:
         console.print(f"[red]{line}[/red]", highlight=False)
     if missing := arguments.results.missing:
         rows = ", ".join(f"{one.row.name} ({one.runs} of {one.asked})" for one in missing)
-        console.print(f"missing: {rows}; --resume goes on from {arguments.results.path}", highlight=False)
+        console.print(f"missing: {rows}; --resume continues from {arguments.results.path}", highlight=False)
     return status or int(bool(died) or not all(one.is_good for one in arguments.results.all))
 
 

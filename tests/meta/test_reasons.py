@@ -107,7 +107,7 @@ def test_pieces_of_an_index_have_their_documented_size_and_fit_their_carriers() 
     assert batches_snapshot._BLOCKS_PER_PIECE * older_bytes == pytest.approx(MIB, rel=0.03)
     assert pytest.approx(256 * KIB, rel=0.1) == catalog.BLOCKS_PER_PIECE * BLOCK_RECORDS * catalog.RANGE_BYTES
     assert snapshot_pieces.PIECE_BYTES < part.PIECE_BYTES < commit_queue.GROUP_BYTES_MAX < frames.BODY_BYTES_MAX
-    assert frames.BODY_BYTES_MAX < 2**32, "what a length field may say"
+    assert frames.BODY_BYTES_MAX < 2**32, "the limit of a length field"
     assert limits.body_bytes < commit_queue.GROUP_BYTES_MAX, "the largest request is one append"
     assert run_kernels.BLOCK_RECORDS * 16 + 16 == run.BLOCK_BYTES == 8 * run_kernels.BLOCK_WORDS == 4_096
     assert cmac.TILE_ROWS * cmac.BLOCK_BYTES == 64 * KIB
@@ -145,8 +145,8 @@ def test_clients_cut_their_requests_as_the_gateway_bounds_them() -> None:
 
 def test_ledgers_on_servers_wait_and_look_within_what_their_brokers_keep() -> None:
     assert guard.IDLE_S == 3_600 < 7 * 24 * 3_600, "brokers forget a transactional id after seven days"
-    assert record_batch.BATCH_BYTES < 1_048_588, "what a broker takes"
-    assert watch.SESSION_PART == 0.5, "what is left lasts for the transaction"
+    assert record_batch.BATCH_BYTES < 1_048_588, "the limit of a broker"
+    assert watch.SESSION_PART == 0.5, "the rest suffices for the transaction"
     assert election.LOOK_S < election.BEAT_S
     assert server_ledgers.KEEP_UP_S == log_ledgers.WITNESS_SYNC_S
     assert server_ledgers.KEEP_UP_S < kafka_shard.BEHIND_S < server_ledgers.CHECK_S

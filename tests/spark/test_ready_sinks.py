@@ -37,7 +37,7 @@ def test_requests_of_a_killed_task_come_again_under_their_key(job: Job) -> None:
     with PaymentsServer() as server:
         run(job, "open_payments", server.url)
     assert server.paid == {str(n): 1 for n in NUMBERS}
-    assert len(server.keys) == len(NUMBERS) + 1, "what was in doubt was sent once more"
+    assert len(server.keys) == len(NUMBERS) + 1, "the record in doubt was sent again"
     assert None not in server.keys
 
 

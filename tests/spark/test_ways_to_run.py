@@ -111,7 +111,7 @@ def test_spark_connect_writes_once(place: Place) -> None:
     assert place.published() == once(100)
     assert place.counters()["duplicate_commits"] == 1
     assert "through Spark Connect listeners run on the client" in said
-    assert "DUPLICATE rows=100 suppressed=100" in said, "the line that stands in the server's log instead"
+    assert "DUPLICATE rows=100 suppressed=100" in said, "the line in the server's log instead"
 
 
 WITHOUT_REGISTER = """

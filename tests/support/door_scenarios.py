@@ -128,7 +128,7 @@ SCENARIOS: dict[str, list[tuple[str, dict[str, Any], str]]] = {
         commit("DUPLICATE", OTHER, OTHER, 3, digest=b"d" * 32),
         commit("BATCH_CONFLICT", THIRD, TOKEN, 0, digest=b"e" * 32),
     ],
-    "a batch whose source says nothing is compared by its rows": [
+    "a batch without a source is compared by its rows": [
         stage("STAGED", TOKEN),
         commit("COMMITTED", TOKEN, TOKEN, 0),
         stage("COMMITTED", OTHER, rows=LATER),

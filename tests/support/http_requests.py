@@ -130,7 +130,7 @@ CASES: dict[str, tuple[bytes, int, str]] = {
         "BAD_REQUEST",
     ),
     "no HTTP at all": (b"hello there\r\n\r\n", 400, "BAD_REQUEST"),
-    "both ways to say the length": (
+    "both forms of the length": (
         request("POST", CLAIM, b"0\r\n\r\n", Content_Type=JSON, Transfer_Encoding="chunked"),
         400,
         "BAD_REQUEST",

@@ -20,7 +20,7 @@ async def go_down(served: Served) -> None:
     served.disk.faults = ["lost"]
     served.disk.refuse_to_open = LedgerDown("its server is away")
     with pytest.raises(LedgerDown):
-        await served.claim("whoever is under way", token=99)
+        await served.claim("a request in flight", token=99)
 
 
 async def come_back(served: Served, after_ms: int = 60_000) -> None:

@@ -56,7 +56,7 @@ def test_rows_written_once_are_ok_and_nothing_else_is_reported(where: Where, giv
     status, report = verify(where, given)
     assert (status, report["ok"], report["ids"]["ok"]) == (0, True, ROWS)
     assert (wrong(report), report["findings"]) == ({}, {})
-    assert not (given.parent / "state").exists(), "what is over leaves nothing behind"
+    assert not (given.parent / "state").exists(), "a finished run leaves nothing"
 
 
 @pytest.mark.parametrize("kind", ["csv", "ndjson"])

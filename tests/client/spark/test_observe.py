@@ -112,7 +112,7 @@ def test_the_counts_of_a_batch_are_those_of_its_run_and_are_reported_once(listen
     assert (counts.query, counts.run, counts.batch) == (QUERY, RUN, 7)
     assert (counts.rows, counts.written, counts.suppressed, len(counts.writes)) == (7, 2, 5, 2)
     listening.progress(9)
-    assert [one.batch for one in listening.told] == [7, 8], "a batch whose event was lost is told with the next"
+    assert [one.batch for one in listening.told] == [7, 8], "a batch whose event was lost is reported with the next one"
     listening.progress(7, NEXT_RUN)
     assert listening.told[-1].rows == 5
 

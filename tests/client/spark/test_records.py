@@ -75,7 +75,7 @@ def test_the_columns_of_a_record_are_sent_as_they_are() -> None:
 
 def test_the_option_topic_goes_before_the_column() -> None:
     assert sent("topic string, value string") == ["value"]
-    assert sent("topic bigint, value string") == ["value"], "as in Spark's sink nobody looks at it"
+    assert sent("topic bigint, value string") == ["value"], "the column is ignored, as in Spark's sink"
 
 
 def test_the_column_topic_decides_where_no_option_does() -> None:

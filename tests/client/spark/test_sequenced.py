@@ -93,9 +93,7 @@ def test_rows_of_a_topic_that_was_made_again_are_refused_and_a_name_of_its_own_t
         before.settle(lane("a-3", 1, 2))
     with settler(gateway, Kept().write) as named:
         named.settle(lane(f"a-3{first}", 1, 2, 3))
-        assert (named.progress.written, named.progress.suppressed) == (1, 2), (
-            "what was written before counts as its own"
-        )
+        assert (named.progress.written, named.progress.suppressed) == (1, 2), "rows written earlier count as its own"
         assert named.upto == {"a-3@sink": 3}
     with settler(gateway, Kept().write) as again, pytest.raises(SourceReplaced, match=r'prefix="<a new text>-"'):
         again.settle(lane(f"a-3{second}", 1, 2))

@@ -99,7 +99,7 @@ def test_a_damaged_entry_stops_later_ones_until_a_person_sets_it_aside(tmp_path:
         assert waiting(spill) == [["b"]]
     with Spill(tmp_path) as later:
         assert later.waiting == 0
-        assert later.set_aside(later.append(entry("c"))) != aside, "what was set aside is never overwritten"
+        assert later.set_aside(later.append(entry("c"))) != aside, "rows set aside are never overwritten"
     assert bytes(data) == aside.read_bytes()
 
 

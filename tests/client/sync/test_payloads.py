@@ -49,7 +49,7 @@ def test_the_same_payload_is_a_duplicate_and_another_stops_the_attempt(client: A
             attempt.claim(["c", "a", "b", "d"], payloads=["3", "9", "9", "4"])
         assert (caught.value.count, caught.value.outcome) == (2, Outcome.NOT_WRITTEN)
         free = attempt.claim(["c", "d"])
-        assert free.granted == ["c", "d"], "what was granted beside them was let go at once"
+        assert free.granted == ["c", "d"], "the other granted ids were released at once"
         attempt.release(free)
 
 

@@ -54,7 +54,7 @@ def test_a_pod_comes_back_with_its_volume_whatever_moves_it(cluster: NodesCluste
 
     assert cluster.release("upgrade", namespace, *values, "--set", "settings.hot_ids=1000", *WAIT).returncode == 0
     second = the_pod(cluster, namespace)
-    assert settings_of(second) != settings_of(first), "settings that change start it anew"
+    assert settings_of(second) != settings_of(first), "changed settings restart the pod"
 
     node = second["spec"]["nodeName"]
     cluster.cordon(node, True)

@@ -112,7 +112,7 @@ async def test_nothing_is_probed_while_only_reserved_room_is_left(served: Served
     await fill(served)
     served.disk.free_bytes = (0, 1_000)
     await reopen(served)
-    assert served.disk.kinds()[-1] == ["Claimed"], "what is kept is not probed away"
+    assert served.disk.kinds()[-1] == ["Claimed"], "the probe does not use reserved room"
     served.disk.free_bytes = (500, 1_000)
     await reopen(served)
     assert served.disk.kinds()[-1] == ["Probe"]

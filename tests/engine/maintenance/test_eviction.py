@@ -98,7 +98,7 @@ async def test_a_full_ledger_ends_a_round_where_it_is_and_the_next_one_continues
         await seal(served)
         assert "eviction_failed" in served.events.names()
         sealed = counters(served)[2]
-        assert (sealed > 0) == (refused > 0), "what was durable before is sealed"
+        assert (sealed > 0) == (refused > 0), "ids that were durable before are sealed"
         served.clock.advance(PROBE_MS)
         await run_ready_tasks()
         await answers_as_before(served)
@@ -387,7 +387,7 @@ async def test_an_append_of_unknown_outcome_in_a_round_reopens_the_ledger_and_no
             served.clock.advance(REOPEN_MS)
             await run_ready_tasks()
         assert served.disk.opened == 2
-        assert counters(served)[2] > 0, "what was durable is sealed"
+        assert counters(served)[2] > 0, "durable ids are sealed"
         await answers_as_before(served)
         await seal(served)
         await answers_as_before(served)

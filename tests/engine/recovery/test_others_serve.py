@@ -78,7 +78,7 @@ REFUSALS = [
     LedgerBusy("owned by 4711"),
     LedgerDown("data folder data cannot be used (Permission denied: data/b/0)"),
     OSError(errno.EACCES, os.strerror(errno.EACCES), "data/b/0"),
-    ZeroDivisionError("a snapshot that nobody expected"),
+    ZeroDivisionError("an unexpected snapshot"),
 ]
 
 

@@ -135,4 +135,4 @@ async def test_acks_of_what_is_not_known_or_not_ones_own_are_refused(lane: Lanes
         (UnknownProducer, "nobody"),
         (OtherDriver, "q"),
     ]
-    assert answer.watermarks == (("p", 1),), "another driver's is not told"
+    assert answer.watermarks == (("p", 1),), "another driver's is not returned"

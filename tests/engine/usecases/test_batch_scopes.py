@@ -163,7 +163,7 @@ async def test_a_row_that_was_given_to_another_claim_is_left_alone(lane: Lanes) 
     other = await lane.served.claim("u", token=5)
     await lane.served.settle(Verb.COMPLETE, other.claim)
     batch = claims.scopes._drivers["d"][1]
-    assert list(batch.rows) == np.flatnonzero(claims.rows.column("used")).tolist(), "the row was not given anew"
+    assert list(batch.rows) == np.flatnonzero(claims.rows.column("used")).tolist(), "the row was not assigned again"
     await lane.ack(batch=1)
     assert states(lane, "u") == [IdState.DONE]
 

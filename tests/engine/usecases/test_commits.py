@@ -246,7 +246,7 @@ async def test_a_lower_version_of_a_job_is_skipped_with_all_that_it_staged(serve
     assert await served.read() == [1, 2]
     counters = served.shard.counters()
     assert (counters["lower_versions"], counters["duplicate_commits"]) == (1, 0)
-    assert served.shard.counters()["stage_bytes"] == 0, "what was staged under it is gone"
+    assert served.shard.counters()["stage_bytes"] == 0, "its staged rows are gone"
     again = await served.commit(*brought, name=low, run=None, nonce=2)
     assert (again.outcome, again.higher_version) == ("DUPLICATE", "10"), "its stages are not missed"
 

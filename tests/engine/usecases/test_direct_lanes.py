@@ -58,7 +58,7 @@ async def test_a_duplicate_is_answered_once_its_entry_is_durable(lane: DirectLan
     assert not asked.done()
     assert lane.disk.kinds()[-1] == ["LaneWritten"]
     later = await lane.served.begin(lane.ask(2, 3))
-    assert not later.done(), "what is in the index alone may be lost"
+    assert not later.done(), "an entry that is only in the index may be lost"
     await lane.disk.release()
     assert (await asked, await later) == ([[1, 5]], [[2, 3]])
 
@@ -210,7 +210,7 @@ async def test_a_record_that_is_no_lanes_holds_its_partition_and_is_named(lane: 
     lane.records.logs[1].append(FOREIGN[name])
     with pytest.raises(LedgerDamaged, match="partition 1, offset 1"):
         await lane.ask(1, 5)
-    assert await lane.ask(1, 1) == [[1, 1]], "what stands before it is entered"
+    assert await lane.ask(1, 1) == [[1, 1]], "rows before it are entered"
     assert await lane.ask(1, 5, producer="q") == []
 
 
@@ -241,7 +241,7 @@ async def test_neighbours_are_not_written_twice(lane: DirectLanes) -> None:
 async def test_acked_sequences_are_one_interval_and_its_gaps_are_reported_as_written(lane: DirectLanes) -> None:
     lane.records.commit(1, (1, 1), (3, 3), (5, 5), (9, 9))
     assert await lane.ask(10, 12, acked=7) == []
-    assert lane.disk.kinds()[-1] == ["LaneWritten"], "the ack is durable before anything is told"
+    assert lane.disk.kinds()[-1] == ["LaneWritten"], "the ack is durable before any answer"
     assert await lane.ask(0, 12) == [[0, 7], [9, 9]]
     assert "lane_written_twice" not in lane.served.events.names()
     lane.records.commit(1, (10, 12))

@@ -68,4 +68,4 @@ async def test_an_owner_that_was_followed_trims_nothing(
         with pytest.raises(LedgerFenced):
             await asked
     else:
-        assert await asked == [[1, 1]], "that it was entered is true whoever owns the ledger"
+        assert await asked == [[1, 1]], "the entry counts under any owner of the ledger"

@@ -130,7 +130,7 @@ async def test_offsets_are_forgotten_with_the_call(served: Served) -> None:
     await produce(served, 1, 2)
     served.clock.advance(Limits().settled_claim_ms + 1)
     again = await produce(served, 1, 2)
-    assert (verdicts_of(again), again.before) == (["DUPLICATE+OWN"] * 2, ()), "its rows tell the token still"
+    assert (verdicts_of(again), again.before) == (["DUPLICATE+OWN"] * 2, ()), "its rows still contain the token"
 
 
 async def test_a_retry_in_another_batch_is_another_request(served: Served) -> None:

@@ -48,7 +48,7 @@ async def test_its_first_claim_may_begin_anywhere_and_what_is_vouched_for_is_no_
     assert await claim(lane, 1, 17, 18) == ["GRANTED"] * 2
     assert await claim(lane, 2, 19) == ["GRANTED"]
     assert await claim(lane, 3, 25, 26, prev=19) == ["GRANTED"] * 2
-    assert await claim(lane, 4, 17, 19, 26) == ["SAME+OF_CALL"] * 3, "what is known need not be named whole"
+    assert await claim(lane, 4, 17, 19, 26) == ["SAME+OF_CALL"] * 3, "a known request need not list all its sequences"
     assert await claim(lane, 5, 18, 27) == ["SAME+OF_CALL", "GRANTED"], "nor before what is new"
     assert await claim(lane, 6, 19, 28, prev=18) == ["SAME+OF_CALL", "GRANTED"]
 

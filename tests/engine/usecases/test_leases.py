@@ -61,7 +61,7 @@ async def test_a_completion_leaves_what_was_taken_over_to_its_taker(served: Serv
     assert (done.state, done.settled, done.taken_over) == (ClaimState.DONE, 1, 1)
     assert verdicts_of(await served.claim("a", "b", token=3)) == ["DUPLICATE", "BUSY"]
     await served.settle(Verb.RELEASE, taken.claim)
-    assert verdicts_of(await served.claim("b", token=3, call=2)) == ["GRANTED"], "it was written by nobody"
+    assert verdicts_of(await served.claim("b", token=3, call=2)) == ["GRANTED"], "no attempt has written it"
 
 
 @pytest.mark.parametrize("step_ms", [-(10**9), 10**9])

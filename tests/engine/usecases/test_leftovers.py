@@ -84,7 +84,7 @@ async def test_a_part_may_be_done_and_another_not_and_what_was_released_is_a_lef
     await lane.settle(Verb.RELEASE, 0, token=2, epoch=2)
     assert [await clear(lane, DONE, 3, 3), await clear(lane, NOT_DONE, 4, 8)] == [1, 3]
     assert refused(await lane.ack([("p", 9)])) == [[[9, 9]]]
-    assert await clear(lane, DONE) == 4, "what was given up may still be found done"
+    assert await clear(lane, DONE) == 4, "sequences that were given up may still turn out done"
     assert await clear(lane, DONE) == await clear(lane, NOT_DONE) == 0, "done is done"
     assert (await lane.ack([("p", 9)])).watermarks == (("p", 9),)
 

@@ -218,7 +218,7 @@ async def test_a_refused_write_was_never_seen(served: Served) -> None:
     served.disk.faults = ["full"]
     await served.disk.release()
     assert isinstance(produced.exception(), LedgerFull)
-    assert isinstance(read.exception(), LedgerFull), "it would have told of rows that are not there"
+    assert isinstance(read.exception(), LedgerFull), "it would have returned rows that do not exist"
     assert await served.read() == [1]
 
 

@@ -57,7 +57,7 @@ async def test_known_and_new_ids_alike_are_granted_and_marked_and_nothing_is_hel
     answer = await ask(served, "done", "held", "new", token=3)
     assert verdicts_of(answer) == [UNCHECKED] * 3
     assert answer.claim == NO_CLAIM
-    assert verdicts_of(await ask(served, "new", token=4)) == [UNCHECKED], "nobody is told what another was told"
+    assert verdicts_of(await ask(served, "new", token=4)) == [UNCHECKED], "no caller gets another caller's answer"
     await come_back(served)
     assert verdicts_of(await served.claim("done", "held", "new", token=5)) == ["DUPLICATE", "BUSY", "GRANTED"]
     assert counted(served) == 4

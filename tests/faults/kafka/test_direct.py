@@ -109,7 +109,7 @@ def test_a_query_acks_the_batches_in_its_commit_log_with_its_next_questions(
         job.log(batch)
     (tmp_path / "commits" / "5").unlink()  # as if a driver had died before writing it
     again = job.write(5, lane("a", *range(100, 110, 2)), lane("b", 3))
-    assert (again.written, again.suppressed) == (1, 5), "a batch that comes again is told, and not acked by itself"
+    assert (again.written, again.suppressed) == (1, 5), "a repeated batch is reported and not acked by itself"
     assert gateway.ask_lane(topic, "b", 0, 9) == ((3, 3),)
     assert len(broker.committed(Partition(topic, 0))) == 6 * 6 + 1
 

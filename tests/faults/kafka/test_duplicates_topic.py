@@ -36,7 +36,7 @@ async def test_each_duplicate_that_was_answered_is_a_record_of_the_topic(broker:
     assert [(one["cause"], one["first"]) for _, one in found] == [
         ("unknown", {"position": position, "topic": None})
     ] * 2
-    assert [key.decode() for key, _ in found] == named, "an id that somebody asks about is found by its fingerprint"
+    assert [key.decode() for key, _ in found] == named, "a requested id is found by its fingerprint"
     assert [key.decode() for key, _ in found] == [one["fingerprint"] for _, one in found]
     assert len({one["fingerprint"] for _, one in found}) == 2
 

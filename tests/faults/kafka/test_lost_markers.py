@@ -78,7 +78,7 @@ async def test_a_transaction_on_a_broker_that_ends_meanwhile_is_not_begun(
         assert await entries(opened.ledger) == [b"a", b"c"]
 
 
-@pytest.mark.parametrize("starts", [0, 1], ids=["", "behind a start that came to no healing"])
+@pytest.mark.parametrize("starts", [0, 1], ids=["", "after a start that repaired nothing"])
 async def test_the_list_of_namespaces_is_healed_as_well(prefix: Prefix, broker: Broker, starts: int) -> None:
     async with open_kafka(prefix.place(), create=True):
         pass

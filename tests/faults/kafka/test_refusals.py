@@ -186,7 +186,7 @@ async def test_a_topic_that_has_not_answered_is_not_named_beside_one_that_refuse
         async def batches() -> AsyncIterator[Batch]:
             yield batch(small, bytes(2_000))
             await proxy.held.wait()
-            yield batch(other, b"waits behind the answer that is held")
+            yield batch(other, b"waits for the answer that is held back")
             proxy.release()
 
         with pytest.raises(RecordTooLarge) as refused:

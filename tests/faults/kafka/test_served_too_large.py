@@ -71,7 +71,7 @@ def in_one_group(broker: Broker, gateway: GatewayProcess, *requests: Request) ->
             asked = []
             for request in requests:
                 asked.append(threads.submit(request))
-                wait_until("it waits behind the others", lambda: waiting(gateway) == (len(asked), len(asked) + 1))
+                wait_until("it waits in the queue", lambda: waiting(gateway) == (len(asked), len(asked) + 1))
         finally:
             broker.cluster.resume_node(1)
         assert first.result()[0] == 200

@@ -121,7 +121,7 @@ async def test_rows_of_an_aborted_transaction_are_never_shown(
         async with prefix.opened() as opened:
             assert await entries(opened.ledger) == [b"rows"]
             assert broker.committed(partition) == [b"a"]
-            assert not is_open(broker, partition.topic), "readers go on behind them"
+            assert not is_open(broker, partition.topic), "readers continue after them"
 
 
 async def test_an_owner_gives_up_what_it_has_aborted_itself(
@@ -190,4 +190,4 @@ async def test_a_topic_that_was_deleted_is_forgotten(prefix: Prefix, broker: Bro
     broker.admin.delete_topics([partition.topic])[partition.topic].result(WAIT_S)
     async with prefix.opened() as opened:
         await opened.ledger.append([b"more"], [])
-    assert partition.topic not in broker.admin.list_topics(timeout=WAIT_S).topics, "nobody has made it anew"
+    assert partition.topic not in broker.admin.list_topics(timeout=WAIT_S).topics, "it was not recreated"

@@ -69,7 +69,7 @@ def test_the_id_is_found_beside_or_in_a_value_that_a_registry_knows(
     topic = broker.topic(partitions=2).topic
     ids = [f"o-{n}" for n in range(ROWS)]
     values = formats.encode(made(kind, registry), pa.table({"currency_code": ids, "units": range(ROWS)}))
-    assert values[0].as_py()[:1] == b"\0", "a registry's number stands before the value"
+    assert values[0].as_py()[:1] == b"\0", "a registry's number precedes the value"
     headers = pa.array([[{"key": "id", "value": one.encode()}] for one in ids])
     rows = pa.table({"key": ids, "value": values, "headers": headers})
     pa.parquet.write_table(rows, tmp_path / "given.parquet")

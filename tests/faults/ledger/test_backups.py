@@ -267,7 +267,7 @@ async def test_a_flip_anywhere_in_a_backup_is_refused_or_harmless(data, source) 
                 restore(str(source), str(new), disk=QuietDisk())
             except (LedgerDamaged, KeyMismatch):
                 counts["refused"] += 1
-                assert not new.exists(), "what is not whole never has the name"
+                assert not new.exists(), "an incomplete copy never gets the name"
             else:
                 counts["harmless"] += 1
                 assert path.suffix == ".out"

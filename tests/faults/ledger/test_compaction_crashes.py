@@ -190,7 +190,7 @@ async def test_a_collection_on_a_failing_disk_took_place_or_did_not(tmp_path, sm
                 await ledger.append([b"on"], [])
                 before = Seen((*before.entries, b"on"), before.chunks)
                 await settled(ledger)
-                assert len(names(data, "outputs")) == 2, "what was taken back leaves no file"
+                assert len(names(data, "outputs")) == 2, "an undone write leaves no file"
             except LedgerDown:
                 said.add("down")
                 with pytest.raises(LedgerDown):

@@ -51,7 +51,7 @@ async def test_a_start_that_fails_before_it_opens_a_ledger_leaves_nothing_of_a_n
     with pytest.raises(ZeroDivisionError):
         async with open_log(str(tmp_path / "data"), create=True):
             raise ZeroDivisionError
-    assert names_of(tmp_path) == before, "what was there before stays"
+    assert names_of(tmp_path) == before, "earlier files stay"
 
 
 async def test_a_new_folder_whose_ledger_was_opened_stays_whatever_ends_it(tmp_path) -> None:
@@ -165,7 +165,7 @@ async def test_a_folder_in_use_is_refused_also_when_the_owner_file_is_gone(tmp_p
             assert names_of(tmp_path) == before - {f"data/{OWNER_NAME}"}
         finally:
             owner.kill()
-    assert await look(data) == whole, "the system lets go when the owner dies"
+    assert await look(data) == whole, "the system releases the lock when the owner dies"
 
 
 async def test_one_process_owns_a_folder_and_a_ledger_once(tmp_path) -> None:

@@ -47,9 +47,9 @@ async def provoke(data: Path, trouble: Trouble, append: Append) -> tuple[Seen, O
             failed = error
         if isinstance(failed, LedgerFull):
             assert await see(ledger) == before
-            assert output_sizes(data) == sizes, "what a refused append has written is given back to the full disk"
+            assert output_sizes(data) == sizes, "a refused append returns its room to the full disk"
             end = next(item for item in dump(str(data)) if item.kind == "End")
-            assert end.fields["torn_bytes"] == 0, "what was taken back would lie behind the next, shorter append"
+            assert end.fields["torn_bytes"] == 0, "undone bytes would remain after the next, shorter append"
             await ledger.append(*append)
             await ledger.append(*AFTER)
             ranges = sum(isinstance(output, WriteRange) for output in (*append[1], *AFTER[1]))
@@ -153,7 +153,7 @@ async def test_a_full_disk_refuses_and_the_ledger_continues(tmp_path, number, co
     assert isinstance(failed, LedgerFull)
     assert seen.entries == (b"entry 0", b"begun", b"stage", b"after")
     assert await look(tmp_path / "data") == seen
-    assert len(list((tmp_path / "data/default/0/outputs").iterdir())) == 3, "what was taken back leaves no file"
+    assert len(list((tmp_path / "data/default/0/outputs").iterdir())) == 3, "an undone write leaves no file"
 
 
 async def test_a_disk_without_room_for_a_new_file_refuses(tmp_path) -> None:
@@ -231,7 +231,7 @@ async def test_an_unreadable_range_differs_from_a_damaged_one(tmp_path) -> None:
         file = next((tmp_path / "data/default/0/outputs").iterdir())
         content = file.read_bytes()
         file.write_bytes(content[:700] + b"X" + content[701:])
-        assert len(await opened.ledger.fetch("t", 0, 0, 9, 1 << 40)) == 2, "no range lies there"
+        assert len(await opened.ledger.fetch("t", 0, 0, 9, 1 << 40)) == 2, "there is no range"
         file.write_bytes(content[:-1] + b"X")
         assert len(await opened.ledger.fetch("t", 0, 0, 1, 1 << 40)) == 1, "the other range is whole"
         with pytest.raises(LedgerDamaged, match="not those that were written"):

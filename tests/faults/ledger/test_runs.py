@@ -93,7 +93,7 @@ async def opened(folder: Path, state: State) -> Held:
     try:
         found = await runs_at(here / "data")
         shard = here / "data/default/0/runs"
-        assert not shard.is_dir() or not list(shard.glob("*.tmp")), "what was cut short is removed"
+        assert not shard.is_dir() or not list(shard.glob("*.tmp")), "incomplete files are removed"
         assert isinstance(found, dict)
         return found
     finally:
@@ -120,7 +120,7 @@ async def test_a_run_on_a_failing_disk_was_written_or_not_and_the_ledger_continu
                 said.add("failed" if error.errno == code else str(error))
                 assert bytes(runs.open("a")) in (b"".join(FIRST), b"".join(SECOND))
             trouble.armed = False
-            assert names(data, "runs") == ["a"], "what was given up leaves no file"
+            assert names(data, "runs") == ["a"], "an abandoned run leaves no file"
             await one.ledger.append([b"on"], [])
             runs.write("a", OTHER)
             assert held_by(runs) == {"a": b"".join(OTHER)}
@@ -178,7 +178,7 @@ async def test_files_that_are_no_runs_are_not_listed(tmp_path) -> None:
     for name in ("b.1-1.tmp", "Notes", ".hidden", "ä"):
         (data / "default/0/runs" / name).write_bytes(b"?")
     assert await runs_at(data) == {"a": b"".join(FIRST)}
-    assert sorted(names(data, "runs")) == [".hidden", "Notes", "a", "ä"], "only what was cut short is removed"
+    assert sorted(names(data, "runs")) == [".hidden", "Notes", "a", "ä"], "only incomplete files are removed"
 
 
 async def test_a_data_folder_that_was_moved_is_not_written_to(tmp_path) -> None:

@@ -76,7 +76,7 @@ async def test_a_run_that_finds_no_room_leaves_room_for_the_ledger(small_disk: P
         for _ in range(2):
             with pytest.raises(LedgerFull, match="make room, it is tried again"):
                 files.write("a", (piece for _ in range(64)))
-        assert opened.storage.free_bytes()[0] >= free - (1 << 16), "what was given up takes no room"
+        assert opened.storage.free_bytes()[0] >= free - (1 << 16), "an abandoned run takes no room"
         assert files.names() == ["a"]
         assert bytes(files.open("a")) == piece
         await opened.ledger.append(*produce(1))

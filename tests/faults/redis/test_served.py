@@ -116,7 +116,7 @@ def test_a_server_that_is_unavailable_without_writes_is_reported_until_it_is_bac
         gateway.wait_until("is ready", gateway.is_ready)
         gateway.wait_until("says so", lambda: "ledger_reached" in gateway.log)
         assert write(gateway, ["a", "b"]) == 1
-        assert "ledger_lost" not in gateway.log, "nothing was read anew"
+        assert "ledger_lost" not in gateway.log, "nothing was read again"
         server.kill()
         try:
             gateway.wait_until("is not ready", lambda: gateway.states()["default"] == "RECOVERING")

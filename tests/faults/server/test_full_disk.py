@@ -52,7 +52,7 @@ def test_a_full_disk_lets_claims_end_and_serves_reads_also_after_a_restart(disk:
             assert process.ask("GET", "/healthz/ready")[1]["namespaces"] == {"default": "FULL"}
             attempt.complete(claimed)
             other.release(left)
-            assert code_of(lambda: claim_something(gateway)) == "LEDGER_FULL", "what is kept is for ends"
+            assert code_of(lambda: claim_something(gateway)) == "LEDGER_FULL", "the reserve is for completions"
             process.kill()
             process.start()
             assert process.ask("GET", "/healthz/ready")[1]["namespaces"] == {"default": "FULL"}

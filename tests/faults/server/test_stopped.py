@@ -69,4 +69,4 @@ def test_what_waited_past_its_deadline_is_dropped_undecided_and_the_rest_is_serv
     again = connected(sockets, gateway)
     again.sendall(claim("c", "waited"))
     status, found = answer(again)
-    assert (status, found["verdicts"][0]["verdict"]) == (200, "GRANTED"), "what was dropped holds nothing"
+    assert (status, found["verdicts"][0]["verdict"]) == (200, "GRANTED"), "a dropped request holds nothing"

@@ -202,7 +202,7 @@ class EngineAndLog(RuleBasedStateMachine):
             assert self.world.read("topic") == self.published
             rows = self.world.read("rows")
             assert rows == self.produced, "O1, O3"
-            assert len(set(rows)) == len(rows), "O2: a produced id stands there once"
+            assert len(set(rows)) == len(rows), "O2: a produced id is stored once"
 
 
 @pytest.mark.slow

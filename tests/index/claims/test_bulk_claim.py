@@ -151,4 +151,4 @@ def test_held_ids_are_reported_and_takeover_candidates_are_left_alone_with_no_ef
     assert told.rests_on[0] == LEFT
     assert [entry.claim for entry in told.entries] == [fourth.claim]
     told.undo()
-    assert known(index)[1:] == before[1:], "rows apart, which are another's by now"
+    assert known(index)[1:] == before[1:], "except for rows that another claim uses now"

@@ -242,7 +242,7 @@ def test_a_row_that_is_leaving_memory_accepts_no_more_ids() -> None:
     driver.now_ms += 7 * LATER_MS
     many(driver, 0)
     go_round(driver)
-    assert store.rows.in_use < 10, "the others share a row by now"
+    assert store.rows.in_use < 10, "the others share a row now"
     gathered += [gather(store, picked, segment) for segment in segments[1:]]
     assert sum(len(part.ids) for part in gathered) == picked.ids
     assert max(int(part.wall_ms.max(initial=0)) for part in gathered) < bound_ms

@@ -259,4 +259,4 @@ def test_the_mapped_pages_of_a_run_can_be_released_and_are_read_again_when_neede
     assert (run.find(records) == 1).all()
     held = Run(memoryview(path.read_bytes()))
     held.let_go()
-    assert (held.find(records) == 1).all(), "what is not mapped stays"
+    assert (held.find(records) == 1).all(), "unmapped records stay"

@@ -67,7 +67,7 @@ def test_where_to_go_on_is_behind_everything_that_is_done_without_a_break() -> N
     lane.complete(1)
     assert lane.store.resume_after(lane.producer) is None, "1 and 2 are still open"
     lane.complete(0)
-    assert lane.store.resume_after(lane.producer) == 9, "what was never claimed holds nothing up"
+    assert lane.store.resume_after(lane.producer) == 9, "sequences that were never claimed delay nothing"
     lane.claim(2, [10, 11])
     assert lane.store.resume_after(lane.producer) == 9
     lane.release(2)

@@ -96,4 +96,4 @@ def test_just_the_slots_of_wanted_rows_are_copied_unchanged(kernels: Kernels) ->
     count = kernels.gather_of(slots, 0, holders, wanted, out)
     found = {(int(tag), int(held) >> 32, int(held & 0xFFFF_FFFF) - 1) for tag, held in out[:count]}
     expected = {(int(tag), int(place) & 0xFFFF_FFFF, row) for row in (DONE, TAKEN_ROW) for tag, place in ids_of(row)}
-    assert (count, found) == (6, expected), "what is released holds nothing"
+    assert (count, found) == (6, expected), "a released id holds nothing"

@@ -148,7 +148,7 @@ def test_claims_are_forgotten_before_their_time_only_as_far_as_rows_are_needed()
         driver.release(claim)
     driver.claim("b", 1, [1_000])
     forgotten = [driver.index.view(claim, driver.now_ms).state is ClaimState.UNKNOWN for claim in claims[:100]]
-    assert forgotten == sorted(forgotten), "claims settled earlier stand at the end"
+    assert forgotten == sorted(forgotten), "claims settled earlier are at the end"
     assert 1 < sum(forgotten) < 20
 
 

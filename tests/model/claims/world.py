@@ -239,7 +239,7 @@ class World:
     def _check_copies(self) -> None:
         copies = sum(max(0, times - 1) for times in self.written.values())
         if self.gateway.index.takeovers and self.setup.expiry is not LeaseExpiry.TAKEOVER:
-            raise Broken("P5", f"{self.gateway.index.takeovers} takeovers where nobody takes over")
+            raise Broken("P5", f"{self.gateway.index.takeovers} takeovers although none is possible")
         if copies > self.gateway.index.takeovers:
             raise Broken("P5", f"{copies} copies, {self.gateway.index.takeovers} takeovers")
 

@@ -194,7 +194,7 @@ class World:
             if len(rows) != len(set(rows)):
                 self.fail(Broken("TWICE", f"lane {lane} has {rows}"))
             if lost := sorted(n for of, n in self.told if of == lane and n not in rows):
-                self.fail(Broken("LOST", f"{lost} of lane {lane} were told as written"))
+                self.fail(Broken("LOST", f"{lost} of lane {lane} were reported as written"))
 
     def step(self) -> bool:
         self.waiting = [one for one in self.waiting if not one.future.done() and not one.process.dead]

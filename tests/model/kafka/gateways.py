@@ -117,7 +117,7 @@ class Gateway:
             with suppress(KeyError):
                 if isinstance(change, WriteRange):
                     (at,) = ledger._catalog.waiting([change.range_id])
-                    raise Broken("TOLD", f"rows of a refused append lie at {at}")
+                    raise Broken("TOLD", f"a location is returned for rows of a refused append: {at}")
 
     def _tell(self, entries: Sequence[bytes], values: Sequence[bytes], refused: bool) -> None:
         for entry in entries:
@@ -276,9 +276,9 @@ async def writes(world: World, newest: list[Gateway]) -> None:
         if before is not None and written > before:
             return
         if not world.step():
-            raise Broken("ENDS", "nobody owns the ledger, and nobody asks for it")
+            raise Broken("ENDS", "the ledger has no owner and no candidate")
         await world.settle()
-    raise Broken("ENDS", f"nobody has written after {ALONE_STEPS} steps without a fault")
+    raise Broken("ENDS", f"no gateway has written after {ALONE_STEPS} steps without a fault")
 
 
 async def meet(world: World, first_steps: int, second_steps: int) -> None:

@@ -135,14 +135,14 @@ async def calm(world: World) -> None:
     if world.choices.terms != terms:
         raise Broken("CALM", f"{world.choices.terms - terms} were chosen while nothing failed")
     if sum(one.wrote for one in gateways) == wrote:
-        raise Broken("ENDS", f"nobody has written in {CALM_STEPS} steps without a fault")
+        raise Broken("ENDS", f"no gateway has written in {CALM_STEPS} steps without a fault")
 
 
 async def _run(world: World, steps: int) -> None:
     await world.settle()
     for _ in range(steps):
         if not world.step():
-            raise Broken("ENDS", "nobody owns the ledger, and nobody asks for it")
+            raise Broken("ENDS", "the ledger has no owner and no candidate")
         await world.settle()
 
 

@@ -46,7 +46,7 @@ class Truth:
 
     def look(self) -> None:
         if any(entry.due == COMMITTED for entry in self.brokers.undone):
-            raise Broken("UNDONE", "what was committed is aborted by a marker")
+            raise Broken("UNDONE", "a marker aborts a committed append")
         log = self.brokers.log(self.FRAMES)
         for offset, entry in log.committed(self.read_to, log.end):
             try:
@@ -63,7 +63,7 @@ class Truth:
         self.ends.add((frame.serial, frame.chain))
         for entry in frame.body.entries:
             if entry in self.there:
-                raise Broken("ONCE", f"{entry!r} stands in two frames")
+                raise Broken("ONCE", f"{entry!r} is in two frames")
             if entry in self.refused:
                 raise Broken("REFUSED", f"{entry!r} is there, and was refused")
             self.there.add(entry)

@@ -169,7 +169,7 @@ class Gateway(Process):
         """Returns the state of an id by its durable entries. Checks the partition that the index reports for it."""
         explained = explain(self._twin.claims, self.fingerprints[i].tobytes(), self.clock.monotonic_ms())
         if explained.written_at is not None and explained.written_at[1] != i % PARTITIONS:
-            raise Broken("OFFSETS", f"{i} is said to lie in partition {explained.written_at[1]}")
+            raise Broken("OFFSETS", f"{i} is reported in partition {explained.written_at[1]}")
         return explained.state
 
     @property

@@ -39,7 +39,7 @@ def walked(name: str, walks: int) -> list[World]:
 
 def test_walks_meet_all_that_the_model_is_about() -> None:
     worlds = walked("mixed, late", 80)
-    assert sum(world.truth.retries_told for world in worlds) > 10, "retries of produces that are told their offsets"
+    assert sum(world.truth.retries_told for world in worlds) > 10, "retries of produces that get their offsets"
     told = "\n".join(line for world in worlds for line in world.trace)
     for event in ("GRANTED+TAKEOVER", "DUPLICATE+OWN", "SAME+OF_CALL", "BUSY", "RELEASE", "RENEW", "1 taken over"):
         assert event in told, event

@@ -125,7 +125,7 @@ class Truth:
         owner = said.request.token if said.request.way == "take" else None
         self.ended.setdefault(i, Ended(said.seq, said.began_ms, owner))
         if owner is None and self._published(i) == 0:
-            raise Broken("O1", f"{said.request.name} was told that {i} is written, it is not there")
+            raise Broken("O1", f"{said.request.name} was answered that {i} is written, but it does not exist")
 
     def _check_refused(self, said: Exchange, i: int, verdict: Verdict) -> None:
         ended, name = self.ended.get(i), said.request.name

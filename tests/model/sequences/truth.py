@@ -79,7 +79,7 @@ class Truth:
 
     def _check_epoch(self, said: Exchange, lane: Lane, epoch: int) -> None:
         if any(seq < said.seq and later > epoch for seq, later in lane.epochs):
-            raise Broken("FENCE", f"{said.request} goes on in epoch {epoch}, and a later one was given")
+            raise Broken("FENCE", f"{said.request} continues in epoch {epoch}, and a later one was given")
 
     def _claimed(self, said: Exchange, lane: Lane, ask: Any, answer: ClaimResult) -> None:
         self._check_epoch(said, lane, ask.epoch)

@@ -206,7 +206,7 @@ def test_a_file_that_becomes_unreadable_changes_nothing_and_is_logged_once(keyed
 BAD = {
     "no JSON": "{",
     "no keys": "{}",
-    "a member that nobody knows": '{"keys": [], "users": []}',
+    "an unknown member": '{"keys": [], "users": []}',
     "a role that there is not": '{"keys": [{"id": "a", "name": "a", "roles": ["root"], "namespaces": ["*"], '
     '"made_ms": 0, "salt": "00", "scrypt": "00"}]}',
     "a cost that takes all memory": '{"keys": [{"id": "a", "name": "a", "roles": [], "namespaces": [], '

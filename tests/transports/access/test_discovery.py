@@ -153,7 +153,7 @@ def test_while_the_issuer_is_down_known_keys_count_and_unknown_ones_get_a_retry(
     for n in range(5):
         assert isinstance(gate.refusal(unknown), KeysUnread), n
         gate.why()
-        assert isinstance(gate.refusal(unknown), KeysUnread), "it may be good: nobody could ask"
+        assert isinstance(gate.refusal(unknown), KeysUnread), "it may be valid: the issuer could not be asked"
         assert gate.refusal(known) is None
     assert published.asked == 3
     published.status = 200

@@ -93,7 +93,7 @@ async def test_rows_that_a_slow_disk_does_not_bring_are_given_up(monkeypatch: py
             patched.setattr(GatedLedger, "fetch", fetch)
             await given_up(http, served, RECORDS)
         assert asked.is_set()
-        assert ended.is_set(), "nothing reads on for nobody"
+        assert ended.is_set(), "no read continues without a reader"
         assert (await http.call("GET", RECORDS, headers=WAITED)).status == 200
 
 

@@ -137,6 +137,6 @@ async def test_such_a_body_is_refused_without_room_for_more_and_the_connection_c
             writer.write(raw[100_000:])
             (await asyncio.wait_for(read_reply(reader), 20)).problem(503, "OVERLOADED")
         writer.write(LIVE)
-        assert (await asyncio.wait_for(read_reply(reader), 20)).status == 200, "the connection goes on behind the body"
+        assert (await asyncio.wait_for(read_reply(reader), 20)).status == 200, "the connection continues after the body"
         writer.close()
         assert (await http.send(raw)).json["rows"] == 4_000

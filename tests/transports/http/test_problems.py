@@ -49,7 +49,7 @@ async def test_a_bug_is_a_problem_with_an_unknown_effect_and_its_traceback_is_in
         found = reply.problem(500, "INTERNAL")
         assert (found["action"], found["effect"]) == ("retry", "unknown")
         assert found["trace_id"] == "4bf92f3577b34da6a3ce929d0e0e4736", "the caller's own"
-        assert "a bug" not in found["detail"], "what is inside stays inside"
+        assert "a bug" not in found["detail"], "internal errors are not revealed"
         assert "ZeroDivisionError: a bug" in http.log.getvalue()
         assert found["trace_id"] in http.log.getvalue()
 

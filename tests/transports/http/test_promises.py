@@ -46,7 +46,7 @@ async def test_a_namespace_promises_what_its_settings_leave(
         assert await told(http, NS) == wanted
         assert await told(http, "/v1/capabilities?namespace=default") == wanted
         by_default = {mode: (promise, None) for mode, promise in AS_EVER.items()}
-        assert await told(http, "/v1/capabilities") == by_default, "of a namespace that is set up by nobody"
+        assert await told(http, "/v1/capabilities") == by_default, "for a namespace without settings"
         assert (await http.get("/v1/capabilities?namespace=default")).json["namespace"] == "default"
         assert "namespace" not in (await http.get("/v1/capabilities")).json
 

@@ -44,7 +44,7 @@ async def test_a_line_about_a_traced_request_names_its_trace_and_span_as_json(re
     (line,) = [line for line in lines if line["event"] == "plain_write"]
     assert (line["trace_id"], line["level"], line["namespace"]) == (TRACE, "warning", "default")
     assert line["span_id"] in {span.span_id for span in receiver.of(TRACE)}
-    assert all("trace_id" not in other for other in lines if other is not line), "nobody's line has a trace of another"
+    assert all("trace_id" not in other for other in lines if other is not line), "no line has another's trace"
 
 
 def test_a_library_logs_in_the_form_of_the_gateway() -> None:
