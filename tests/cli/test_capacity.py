@@ -57,8 +57,8 @@ def test_the_table_has_its_documented_size_wherever_its_segments_are() -> None:
     index, batch = ClaimIndex(), 10_000
     for claims in range(5, 70, 5):
         grow(index, 5 * batch, batch, first=claims - 5)
-        said = sizing.table_bytes(claims * batch) + claims * sizing.ROW_BYTES
-        assert index.size_bytes == pytest.approx(said, rel=WITHIN), claims
+        estimate = sizing.table_bytes(claims * batch) + claims * sizing.ROW_BYTES
+        assert index.size_bytes == pytest.approx(estimate, rel=WITHIN), claims
 
 
 def test_payload_digests_have_their_documented_size() -> None:
@@ -210,14 +210,18 @@ async def test_ids_that_left_memory_take_as_much_memory_and_disk_as_said(tmp_pat
             clock.advance(3 * limits.lease_ms)
             namespace.home.eviction.step()
             await wait_until(lambda: not namespace.home.eviction.working)
-        found, cold = namespace.home.counters(), namespace.home.journal.index.claims.cold
-        said = sizing.sizes(sizing.Work(1.0, ids / (1 + sizing.LATE), _filter_bytes(limits.cold_fpr), hot_ids_max=1))
-        assert found["cold_ids"] > 0.9 * ids
-        assert cold.size_bytes / found["cold_ids"] == pytest.approx(said.memory["filters"] / said.cold_ids, rel=WITHIN)
+        counts, cold = namespace.home.counters(), namespace.home.journal.index.claims.cold
+        estimate = sizing.sizes(
+            sizing.Work(1.0, ids / (1 + sizing.LATE), _filter_bytes(limits.cold_fpr), hot_ids_max=1)
+        )
+        assert counts["cold_ids"] > 0.9 * ids
+        assert cold.size_bytes / counts["cold_ids"] == pytest.approx(
+            estimate.memory["filters"] / estimate.cold_ids, rel=WITHIN
+        )
         runs = sum(path.stat().st_size for path in (tmp_path / "data").rglob("runs/*"))
-        assert runs / found["cold_ids"] == pytest.approx(said.disk["runs"] / said.cold_ids, rel=WITHIN)
+        assert runs / counts["cold_ids"] == pytest.approx(estimate.disk["runs"] / estimate.cold_ids, rel=WITHIN)
         outputs = sum(path.stat().st_size for path in (tmp_path / "data").rglob("*.out"))
-        assert outputs / found["cold_ids"] == pytest.approx(said.disk["archives"] / said.cold_ids, rel=WITHIN)
+        assert outputs / counts["cold_ids"] == pytest.approx(estimate.disk["archives"] / estimate.cold_ids, rel=WITHIN)
 
 
 def test_a_run_has_its_documented_size() -> None:
@@ -244,6 +248,6 @@ def test_ids_stay_in_memory_while_their_claims_can_be_named_however_few_may_stay
 
 @pytest.mark.parametrize("zero", ["rate", "horizon_s", "batch", "clients", "hot_ids_max"])
 def test_values_that_are_not_above_zero_are_refused(zero: str) -> None:
-    given = {"rate": 1.0, "horizon_s": 1.0, "filter_bytes": 1.0, zero: 0}
+    options = {"rate": 1.0, "horizon_s": 1.0, "filter_bytes": 1.0, zero: 0}
     with pytest.raises(ValueError, match="above zero"):
-        sizing.sizes(sizing.Work(**given))  # type: ignore[arg-type]
+        sizing.sizes(sizing.Work(**options))  # type: ignore[arg-type]

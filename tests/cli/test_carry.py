@@ -139,8 +139,8 @@ def test_an_export_that_finds_no_room_or_no_folder_leaves_nothing(exported: Path
     with small_disk(tmp_path / "disk", 1) as disk:
         fill(disk)
         status, out, err = run(*words, disk / "orders.parquet")
-        told = f"{disk / 'orders.parquet'}: No space left on device; nothing was written"
-        assert (status, out, err) == (1, "", f"oncegate: {told}\n")
+        message = f"{disk / 'orders.parquet'}: No space left on device; nothing was written"
+        assert (status, out, err) == (1, "", f"oncegate: {message}\n")
         assert [path.name for path in disk.iterdir()] == ["ballast"]
     for to in (tmp_path, tmp_path / "none" / "orders.parquet"):
         status, out, err = run(*words, to)

@@ -58,12 +58,12 @@ def free_port() -> int:
 def test_a_whole_installation_is_well_and_the_claim_leaves_no_namespace_and_no_folder(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     with LocalGateway(f"log:{folder}") as gateway:
-        status, found = run("--data", str(folder), "--port", str(gateway.port))
-        assert status == 0, found
-        assert told(found, "claim", "ok") == "an id was granted, completed, and is a duplicate"
-        assert "is ready" in told(found, "gateway", "ok")
-        assert [one["check"] for one in found if one["level"] == "wrong"] == []
-        assert all(one["why"] and one["do"] for one in found if one["level"] != "ok")
+        status, findings = run("--data", str(folder), "--port", str(gateway.port))
+        assert status == 0, findings
+        assert told(findings, "claim", "ok") == "an id was granted, completed, and is a duplicate"
+        assert "is ready" in told(findings, "gateway", "ok")
+        assert [one["check"] for one in findings if one["level"] == "wrong"] == []
+        assert all(one["why"] and one["do"] for one in findings if one["level"] != "ok")
         listed = urllib.request.urlopen(f"{gateway.url}/v1/namespaces").read()
         assert json.loads(listed)["namespaces"] == ["default"]
     assert list(tmp_path.rglob("*doctor-*")) == []
@@ -72,14 +72,14 @@ def test_a_whole_installation_is_well_and_the_claim_leaves_no_namespace_and_no_f
 def test_a_drained_gateway_and_one_with_other_settings_are_reported(tmp_path: Path) -> None:
     with LocalGateway("memory:", lease_ms=1_000) as gateway:
         where = ("--url", gateway.url, "--data", str(tmp_path / "data"), "--port", "0")
-        status, found = run(*where)
-        assert (status, "semantic settings" in told(found, "gateway", "warning")) == (0, True)
+        status, findings = run(*where)
+        assert (status, "semantic settings" in told(findings, "gateway", "warning")) == (0, True)
         CliRunner().invoke(app, ["drain", "--url", gateway.url, "--reason", "x", "--wait-ms", "0"])
-        status, found = run(*where)
-        assert (status, ": x; `oncegate drain --undo`" in told(found, "gateway", "wrong")) == (1, True)
-        assert "oncegate drain --undo, if it is to serve" in [one["do"] for one in found]
-        assert "no namespace could be made" in told(found, "claim", "warning")
-        assert [one["why"] for one in found if one["check"] == "claim"] == ["writers are refused now as well"]
+        status, findings = run(*where)
+        assert (status, ": x; `oncegate drain --undo`" in told(findings, "gateway", "wrong")) == (1, True)
+        assert "oncegate drain --undo, if it is to serve" in [one["do"] for one in findings]
+        assert "no namespace could be made" in told(findings, "claim", "warning")
+        assert [one["why"] for one in findings if one["check"] == "claim"] == ["writers are refused now as well"]
 
 
 def test_a_gateway_that_is_down_is_reported_with_the_reason_and_a_remedy(tmp_path: Path) -> None:
@@ -87,11 +87,11 @@ def test_a_gateway_that_is_down_is_reported_with_the_reason_and_a_remedy(tmp_pat
     with GatewayProcess(tmp_path) as gateway:
         folder.rename(tmp_path / "elsewhere")
         gateway.wait_until("is down", lambda: gateway.states() == {"default": "DOWN"})
-        status, found = run("--url", gateway.url, "--ledger", "memory:")
-    line = told(found, "gateway", "wrong")
+        status, findings = run("--url", gateway.url, "--ledger", "memory:")
+    line = told(findings, "gateway", "wrong")
     assert (status, "namespace default is DOWN (LEDGER_FENCED: " in line) == (1, True), line
     assert line.endswith("moved, removed or replaced; put it back; nothing was written)")
-    assert "opened again each minute" in " ".join(one["do"] for one in found if one["check"] == "gateway")
+    assert "opened again each minute" in " ".join(one["do"] for one in findings if one["check"] == "gateway")
 
 
 def test_a_key_without_the_needed_roles_is_reported_with_the_missing_ones(
@@ -101,22 +101,26 @@ def test_a_key_without_the_needed_roles_is_reported_with_the_missing_ones(
     made = CliRunner().invoke(app, ["keys", "add", "job", "--role", "read", "--namespace", "*", "--keys", str(file)])
     monkeypatch.setenv("ONCEGATE_API_KEY", made.stdout.split()[-1])
     with GatewayProcess(tmp_path, "--keys", str(file)) as gateway:
-        found = run("--url", gateway.url, "--data", str(tmp_path / "data"), "--port", "0")[1]
-    assert "roles write and admin everywhere" in " ".join(one["why"] for one in found if one["check"] == "claim")
+        findings = run("--url", gateway.url, "--data", str(tmp_path / "data"), "--port", "0")[1]
+    assert "roles write and admin everywhere" in " ".join(one["why"] for one in findings if one["check"] == "claim")
 
 
 def test_without_a_gateway_the_rest_is_checked_and_one_that_was_named_is_missed(free_port: int) -> None:
-    status, found = run("--port", str(free_port))
-    assert (status, "no gateway answers" in told(found, "gateway", "warning")) == (0, True)
-    assert told(found, "disk", "ok")
-    status, found = run("--url", f"http://127.0.0.1:{free_port}")
-    assert (status, "no gateway answers" in told(found, "gateway", "wrong")) == (1, True)
+    status, findings = run("--port", str(free_port))
+    assert (status, "no gateway answers" in told(findings, "gateway", "warning")) == (0, True)
+    assert told(findings, "disk", "ok")
+    status, findings = run("--url", f"http://127.0.0.1:{free_port}")
+    assert (status, "no gateway answers" in told(findings, "gateway", "wrong")) == (1, True)
 
 
 def test_settings_that_cannot_be_used_are_the_one_finding() -> None:
     Path("oncegate.toml").write_text("lease_msec = 3")
-    status, found = run()
-    assert (status, len(found), "there is no setting lease_msec" in told(found, "settings", "wrong")) == (1, 1, True)
+    status, findings = run()
+    assert (status, len(findings), "there is no setting lease_msec" in told(findings, "settings", "wrong")) == (
+        1,
+        1,
+        True,
+    )
 
 
 def test_a_port_in_use_is_an_error(free_port: int) -> None:
@@ -193,19 +197,19 @@ def test_an_expired_or_expiring_certificate_and_one_of_another_key_are_reported(
 
 def test_brokers_and_servers_that_do_not_answer_are_wrong(free_port: int) -> None:
     for ledger in (f"redis://127.0.0.1:{free_port}/o?bare_key=yes", f"kafka://127.0.0.1:{free_port}/o?bare_key=yes"):
-        status, found = run("--ledger", ledger, "--witness", "w", "--port", "0")
-        assert (status, told(found, "ledger", "wrong") != "") == (1, True), found
+        status, findings = run("--ledger", ledger, "--witness", "w", "--port", "0")
+        assert (status, told(findings, "ledger", "wrong") != "") == (1, True), findings
 
 
 def test_redis_is_reported_by_its_persistence(tmp_path: Path) -> None:
     server = RedisServer(tmp_path).start()
     try:
         place = f"redis://127.0.0.1:{server.port}/o?bare_key=yes"
-        status, found = run("--ledger", place, "--witness", "w", "--port", "0")
-        assert (status, "may hold a ledger" in told(found, "ledger", "ok")) == (0, True)
+        status, findings = run("--ledger", place, "--witness", "w", "--port", "0")
+        assert (status, "may hold a ledger" in told(findings, "ledger", "ok")) == (0, True)
         server.run("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
-        status, found = run("--ledger", place, "--witness", "w", "--port", "0")
-        assert (status, "allkeys-lru" in told(found, "ledger", "wrong")) == (1, True)
+        status, findings = run("--ledger", place, "--witness", "w", "--port", "0")
+        assert (status, "allkeys-lru" in told(findings, "ledger", "wrong")) == (1, True)
     finally:
         server.kill()
 
@@ -217,8 +221,8 @@ def test_a_server_that_is_full_is_wrong_though_the_gateway_is_ready(tmp_path: Pa
     try:
         with GatewayProcess(tmp_path, *flags, ledger=place) as gateway:
             server.run("CONFIG", "SET", "maxmemory", 1)
-            status, found = run("--ledger", place, *flags, "--url", gateway.url)
-            assert (status, "did not take it" in told(found, "claim", "wrong")) == (1, True), found
+            status, findings = run("--ledger", place, *flags, "--url", gateway.url)
+            assert (status, "did not take it" in told(findings, "claim", "wrong")) == (1, True), findings
     finally:
         server.kill()
 

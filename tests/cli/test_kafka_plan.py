@@ -27,17 +27,17 @@ def plan(*options: str, url: str = URL) -> tuple[int, str, str]:
 
 def test_it_names_topics_rights_and_transactional_ids_with_their_owners() -> None:
     status, out, _ = plan("--format", "json", "--namespace", "mail", "--namespace", "orders")
-    found = json.loads(out)
+    answer = json.loads(out)
     assert status == 0
-    assert found["principal"] == "User:ANONYMOUS"
+    assert answer["principal"] == "User:ANONYMOUS"
     kinds = ("ledger", "states", "outputs", "stages", "direct")
     names = [f"once.{space}.{kind}" for space in ("mail", "orders") for kind in kinds]
-    assert [one["name"] for one in found["topics"]] == ["once.namespaces", *names]
-    assert {one["replication"] for one in found["topics"]} == {3}
-    several = {one["name"] for one in found["topics"] if one["partitions"] == 4}
+    assert [one["name"] for one in answer["topics"]] == ["once.namespaces", *names]
+    assert {one["replication"] for one in answer["topics"]} == {3}
+    several = {one["name"] for one in answer["topics"] if one["partitions"] == 4}
     assert several == {"once.mail.direct", "once.orders.direct"}
-    assert [(one["name"], one["alone"]) for one in found["rights"]] == [("once.", False)] * 2
-    assert [one["first"] for one in found["transactional_ids"]] == [
+    assert [(one["name"], one["alone"]) for one in answer["rights"]] == [("once.", False)] * 2
+    assert [one["first"] for one in answer["transactional_ids"]] == [
         "once.namespaces",
         "once.mail/1/1",
         "once.orders/1/1",
@@ -52,8 +52,8 @@ def test_a_person_sees_the_same_as_tables() -> None:
 
 
 def test_topics_are_planned_as_the_ledger_makes_and_checks_them() -> None:
-    found = json.loads(plan("--format", "json")[1])["topics"]
-    ledger = next(one for one in found if one["name"] == "once.default.ledger")
+    answer = json.loads(plan("--format", "json")[1])["topics"]
+    ledger = next(one for one in answer if one["name"] == "once.default.ledger")
     (made,) = wanted(parse_address(URL.removeprefix("kafka:")), ["once.default.ledger"], KEPT)
     assert ledger["settings"] == made.settings
     assert made.wrong(made.settings, [3]) == []
@@ -81,9 +81,9 @@ def test_topics_of_users_get_rights_of_their_own_and_are_not_made() -> None:
 
 
 def test_who_writes_past_the_gateway_gets_rights_of_his_own_and_no_others() -> None:
-    found = json.loads(plan("--format", "json", "--topic", "flights", "--writer", "User:spark")[1])
-    assert found["writer"] == "User:spark"
-    assert [(one["resource"], one["name"], one["alone"], one["operations"]) for one in found["writers_rights"]] == [
+    answer = json.loads(plan("--format", "json", "--topic", "flights", "--writer", "User:spark")[1])
+    assert answer["writer"] == "User:spark"
+    assert [(one["resource"], one["name"], one["alone"], one["operations"]) for one in answer["writers_rights"]] == [
         ("transactional-id", "once.default/1/direct/", False, ["Describe", "Write"]),
         ("topic", "once.default.direct", True, ["Describe", "Write"]),
         ("topic", "flights", True, ["Describe", "Write"]),
@@ -91,8 +91,8 @@ def test_who_writes_past_the_gateway_gets_rights_of_his_own_and_no_others() -> N
     lines = plan("--format", "commands", "--topic", "flights", "--writer", "User:spark")[1].splitlines()
     assert sum("User:spark" in line for line in lines) == 3
     assert "rights of User:spark" in plan("--writer", "User:spark")[1]
-    status, _, told = plan("--writer", "User:spark", "--check")
-    assert (status, "leave --writer out" in told) == (1, True)
+    status, _, output = plan("--writer", "User:spark", "--check")
+    assert (status, "leave --writer out" in output) == (1, True)
 
 
 def test_brokers_that_ask_who_connects_are_reached_by_a_file_of_the_operators(tmp_path: Path) -> None:

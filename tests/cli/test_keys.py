@@ -54,8 +54,8 @@ def test_a_key_belongs_to_its_tenant_and_a_key_without_one_to_none(file: Path) -
 
 
 def test_a_tenant_whose_name_is_empty_makes_no_key(file: Path) -> None:
-    status, _, told = run("add", "job", "--role", "write", "--namespace", "*", "--tenant", "", file=file)
-    assert (status, "no key was made" in told, file.exists()) == (2, True, False)
+    status, _, output = run("add", "job", "--role", "write", "--namespace", "*", "--tenant", "", file=file)
+    assert (status, "no key was made" in output, file.exists()) == (2, True, False)
 
 
 def test_a_revoked_key_is_gone_and_the_others_stay(file: Path) -> None:

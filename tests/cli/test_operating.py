@@ -50,8 +50,8 @@ def test_ids_are_forgotten_from_words_and_from_a_file(url: str, tmp_path: Path) 
         here = ("--namespace", "forgetting", "--who", "ada", *WHY)
         with client.attempt() as attempt:
             attempt.complete(attempt.claim(["a", "b", "c"]))
-            told = "1 forgotten; 1 not known in set '' of namespace forgetting (--id-set names another)\n"
-            assert run("forget", "a", "zz", *here)[:2] == (0, told)
+            message = "1 forgotten; 1 not known in set '' of namespace forgetting (--id-set names another)\n"
+            assert run("forget", "a", "zz", *here)[:2] == (0, message)
             assert run("forget", "b", "--namespace", "forgetting", "--reason", " ")[0] == 2, "a reason is required"
             (tmp_path / "ids").write_text("b\nc\n")
             assert run("forget", "--file", str(tmp_path / "ids"), *here)[:2] == (0, "2 forgotten\n")
@@ -209,8 +209,8 @@ def test_a_claim_is_released_once_its_holder_is_declared_dead(url: str) -> None:
         assert (status, "held for" in err, log("releasing")) == (1, True, [])
         assert run("release", *here, "--holder-gone")[:2] == (0, "1 ids are free\n")
         assert run("release", *here)[1] == "it held nothing that was left: nothing was changed\n"
-        told = json.loads(run("log", "--json", "--namespace", "releasing")[1])
-        assert (told["action"], told["subject"], told["changed"]) == ("release", f"claim {claimed.claim}", 1)
+        answer = json.loads(run("log", "--json", "--namespace", "releasing")[1])
+        assert (answer["action"], answer["subject"], answer["changed"]) == ("release", f"claim {claimed.claim}", 1)
 
 
 def test_the_trail_has_each_action_by_the_words_that_were_typed(url: str) -> None:

@@ -148,9 +148,9 @@ def test_a_row_whose_id_has_other_content_ends_it_or_is_left_out(where: Where, t
     table = table.set_column(1, "cents", pa.array([0, *range(501, 800)], pa.int64()))
     pa.parquet.write_table(table, tmp_path / "orders.parquet")
     given = tmp_path / "orders.parquet", "--digest-col", "cents"
-    told = refused(where, *given)
-    assert "the first of them row 0" in told
-    assert "98 rows written and 1 dropped as duplicates: what is written stays" in told
+    message = refused(where, *given)
+    assert "the first of them row 0" in message
+    assert "98 rows written and 1 dropped as duplicates: what is written stays" in message
     counts = {"rows": 300, "written": 200, "duplicates": 99, "conflicts": 1}
     assert replayed(where, *given, "--on-conflict", "drop") == counts
     assert written(where) == ids(*range(800))
@@ -188,10 +188,10 @@ def test_an_error_is_reported_in_one_line_without_a_traceback(
 def test_a_row_without_an_id_is_named(where: Where, tmp_path: Path) -> None:
     table = pa.table({"order": [*(f"o-{number}" for number in range(499, 649)), None], "cents": range(151)})
     pa.parquet.write_table(table, tmp_path / "orders.parquet")
-    told = refused(where, tmp_path / "orders.parquet")
-    assert f"row 150 of {tmp_path / 'orders.parquet'} has a null or empty id" in told
-    assert "it came to row 100 of" in told
-    assert "with 99 rows written and 1 dropped" in told
+    message = refused(where, tmp_path / "orders.parquet")
+    assert f"row 150 of {tmp_path / 'orders.parquet'} has a null or empty id" in message
+    assert "it came to row 100 of" in message
+    assert "with 99 rows written and 1 dropped" in message
 
 
 def test_a_request_whose_reply_is_lost_is_sent_again_and_its_rows_count_as_written(
@@ -219,9 +219,9 @@ def test_a_request_whose_reply_is_lost_is_sent_again_and_its_rows_count_as_writt
 
 def test_nothing_is_written_without_a_known_row_unless_an_option_allows_it(where: Where, tmp_path: Path) -> None:
     source = write_input(tmp_path / "orders.parquet")
-    told = refused(where, source, "--id-set", "ordres")
-    assert "none of the rows is known in the set 'ordres'" in told
-    assert "nothing was written" in told
+    message = refused(where, source, "--id-set", "ordres")
+    assert "none of the rows is known in the set 'ordres'" in message
+    assert "nothing was written" in message
     assert (written(where), trail(where)) == (ids(*range(ROWS // 2)), [])
     assert "none of the rows is known: is it this set" in run(where, source, "--id-set", "ordres", "--dry-run")[1]
     pa.parquet.write_table(table_of(500, *range(500, 750), 500), source)
@@ -256,9 +256,9 @@ def test_a_replay_that_was_killed_continues_and_writes_each_row_once(
             return good(self, *arguments)
 
         monkeypatch.setattr(asking.GatewayClient, "produce", produce)
-        told = refused(where, source)
-        assert "no gateway answers" in told
-        assert "it came to row 700 of" in told
+        message = refused(where, source)
+        assert "no gateway answers" in message
+        assert "it came to row 700 of" in message
         gateway.start()
         rest = 300 - BATCH * after
         assert replayed(where, source) == {"rows": ROWS, "written": rest, "duplicates": ROWS - rest}

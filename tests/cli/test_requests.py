@@ -61,16 +61,16 @@ async def test_a_verb_asks_over_tls_with_its_key_and_its_certificate(
         monkeypatch.delenv("ONCEGATE_API_KEY", raising=False)
         assert "asks for a key" in (await asyncio.to_thread(explained, *where, *shown))[1]
         monkeypatch.setenv("ONCEGATE_API_KEY", text)
-        status, told = await asyncio.to_thread(explained, *where, *shown)
-        assert (status, "ABSENT" in told) == (0, True)
-        status, told = await asyncio.to_thread(replayed, tmp_path, *where, *shown)
-        assert (status, "1 rows read: 1 written" in told) == (0, True), told
-        status, told = await asyncio.to_thread(verified, tmp_path, *where, *shown)
-        assert (status, "all is well" in told) == (0, True), told
-        status, told = await asyncio.to_thread(explained, *where)
-        assert (status, "is not trusted" in told, "--ca" in told) == (1, True, True), told
-        status, told = await asyncio.to_thread(explained, *where, "--ca", str(tmp_path / "missing"))
-        assert (status, "No such file" in told) == (1, True)
+        status, answer = await asyncio.to_thread(explained, *where, *shown)
+        assert (status, "ABSENT" in answer) == (0, True)
+        status, answer = await asyncio.to_thread(replayed, tmp_path, *where, *shown)
+        assert (status, "1 rows read: 1 written" in answer) == (0, True), answer
+        status, answer = await asyncio.to_thread(verified, tmp_path, *where, *shown)
+        assert (status, "all is well" in answer) == (0, True), answer
+        status, answer = await asyncio.to_thread(explained, *where)
+        assert (status, "is not trusted" in answer, "--ca" in answer) == (1, True, True), answer
+        status, answer = await asyncio.to_thread(explained, *where, "--ca", str(tmp_path / "missing"))
+        assert (status, "No such file" in answer) == (1, True)
 
 
 @pytest.fixture(params=[b"", b"+PONG\r\n"], ids=["it goes away", "it speaks no HTTP"])
@@ -112,7 +112,7 @@ def test_requests_without_an_answer_are_unknown_and_reads_are_not(speechless: st
 @pytest.mark.parametrize("url", ["http://gateway:8080", "http://10.0.0.7:8080"])
 def test_a_key_is_never_sent_in_clear_text_to_another_host(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONCEGATE_API_KEY", "og_secret")
-    status, told = explained("--url", url)
+    status, answer = explained("--url", url)
     assert status != 0
-    assert "write https://" in told
-    assert "og_secret" not in told
+    assert "write https://" in answer
+    assert "og_secret" not in answer

@@ -16,13 +16,13 @@ def run(*arguments: str) -> tuple[int, str, str]:
 
 def test_it_shows_memory_disk_and_startup_by_part_and_in_total() -> None:
     status, out, _ = run("--rate", "1000", "--horizon", "30d", "--json")
-    found = json.loads(out)
+    answer = json.loads(out)
     assert status == 0
-    assert found["ids"] == found["hot_ids"] + found["cold_ids"] == 1_000 * 30 * 86_400 * 13 // 12
+    assert answer["ids"] == answer["hot_ids"] + answer["cold_ids"] == 1_000 * 30 * 86_400 * 13 // 12
     for of in ("memory_bytes", "disk_bytes", "start_s"):
-        total = found[of].pop("total")
-        assert total == pytest.approx(sum(found[of].values()))
-        assert all(part >= 0 for part in found[of].values())
+        total = answer[of].pop("total")
+        assert total == pytest.approx(sum(answer[of].values()))
+        assert all(part >= 0 for part in answer[of].values())
 
 
 def test_a_lower_false_positive_rate_costs_memory_of_old_ids_alone() -> None:
@@ -54,8 +54,10 @@ def test_results_and_places_cost_memory_only_where_they_are_asked_for() -> None:
 
 
 def test_results_stay_within_their_budget() -> None:
-    found = json.loads(run("--rate", "1000", "--horizon", "30d", "--batch", "10", "--result-bytes", "256", "--json")[1])
-    assert 64 << 20 < found["memory_bytes"]["results"] < 92 << 20, "the budget, and the rows of those claims"
+    answer = json.loads(
+        run("--rate", "1000", "--horizon", "30d", "--batch", "10", "--result-bytes", "256", "--json")[1]
+    )
+    assert 64 << 20 < answer["memory_bytes"]["results"] < 92 << 20, "the budget, and the rows of those claims"
 
 
 def test_names_and_ranges_are_counted_when_given() -> None:

@@ -91,10 +91,10 @@ def test_a_shell_gets_its_completion(shell: str) -> None:
 
 def test_a_completion_that_cannot_be_written_is_one_line() -> None:
     line = f"{sys.executable} -m oncegate --install-completion; exit $?"
-    told = subprocess.run(
+    output = subprocess.run(
         ["bash", "-c", line], env={**os.environ, "HOME": "/proc/nobody"}, capture_output=True, text=True, check=False
     )
-    assert (told.returncode, told.stderr) == (1, "oncegate: /proc/nobody: No such file or directory\n")
+    assert (output.returncode, output.stderr) == (1, "oncegate: /proc/nobody: No such file or directory\n")
 
 
 def test_config_shows_where_each_setting_comes_from(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,12 +102,12 @@ def test_config_shows_where_each_setting_comes_from(empty_folder: Path, monkeypa
     monkeypatch.setenv("ONCEGATE_PORT", "11")
     monkeypatch.setenv("ONCEGATE_LEASE_MS", "12000")
     status, out, _ = run("config", "--port", "21", "--json")
-    found = json.loads(out)
+    answer = json.loads(out)
     assert status == 0
-    assert found["port"] == {"value": 21, "source": "flag"}
-    assert found["lease_ms"] == {"value": 12_000, "source": "ONCEGATE_LEASE_MS"}
-    assert found["body_bytes"] == {"value": 3, "source": "oncegate.toml"}
-    assert found["id_bytes"] == {"value": 1_024, "source": "default"}
+    assert answer["port"] == {"value": 21, "source": "flag"}
+    assert answer["lease_ms"] == {"value": 12_000, "source": "ONCEGATE_LEASE_MS"}
+    assert answer["body_bytes"] == {"value": 3, "source": "oncegate.toml"}
+    assert answer["id_bytes"] == {"value": 1_024, "source": "default"}
 
 
 def test_config_shows_a_table_to_a_person() -> None:
@@ -129,8 +129,8 @@ def test_explain_shows_what_a_gateway_knows_about_an_id(empty_folder: Path) -> N
         status, out, _ = run("explain", "a", "--url", gateway.url)
         assert (status, out.split(":")[0]) == (0, "ABSENT")
         status, out, _ = run("explain", "a", "b", "--url", gateway.url, "--json")
-        told = json.loads(out)
-        assert (status, told["state"], told["id_set"]) == (0, "ABSENT", "")
+        answer = json.loads(out)
+        assert (status, answer["state"], answer["id_set"]) == (0, "ABSENT", "")
         status, _, err = run("explain", "a", "--url", gateway.url, "--namespace", "nobody")
         assert status == 1
         assert "no namespace nobody; create it with: " in err
@@ -183,9 +183,9 @@ def test_the_demo_outside_the_repository_reports_where_it_is() -> None:
 
 @pytest.mark.parametrize("words", ["verify", "ledger dump", "ledger accept"])
 def test_a_verb_without_a_ledger_reports_that_in_one_line_without_a_traceback(words: str) -> None:
-    status, out, said = run(*words.split(), "--data", "nowhere")
-    assert (status, out, said.count("\n")) == (1, "", 1)
-    assert "nowhere" in said
+    status, out, output = run(*words.split(), "--data", "nowhere")
+    assert (status, out, output.count("\n")) == (1, "", 1)
+    assert "nowhere" in output
 
 
 def test_an_output_that_is_read_no_further_ends_a_verb_without_a_word() -> None:

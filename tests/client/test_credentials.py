@@ -86,8 +86,8 @@ def test_a_key_is_shown_by_no_text_and_carried_by_no_pickle(
 
 def test_options_of_spark_name_files_and_hold_no_key(tmp_path: Path) -> None:
     (file := tmp_path / "key").write_text(SECRET)
-    given = {"url": HERE, "topic": "t", "apiKeyFile": str(file)}
-    for read in (Options.read(given), ReadOptions.read(given)):
+    options = {"url": HERE, "topic": "t", "apiKeyFile": str(file)}
+    for read in (Options.read(options), ReadOptions.read(options)):
         assert read.credentials.key() == (SECRET, f"api_key_file {file}")
         assert SECRET not in repr(read)
         assert SECRET.encode() not in pickle.dumps(read)

@@ -34,13 +34,13 @@ def packed(*names: str) -> bytes:
 
 def test_ids_are_claimed_completed_and_then_a_duplicate(client: DocumentClient) -> None:
     first, ids = attempt(), packed("a", "b", "a")
-    told = client.send("claimIds", ids, **first, lease_ms="30000")
-    assert told.verdicts == [("GRANTED", [], None), ("GRANTED", [], None), ("SAME", [], 0)]
-    assert told.lease_ms == 30_000
+    answer = client.send("claimIds", ids, **first, lease_ms="30000")
+    assert answer.verdicts == [("GRANTED", [], None), ("GRANTED", [], None), ("SAME", [], 0)]
+    assert answer.lease_ms == 30_000
     [(verdict, _, left_ms)] = client.send("claimIds", packed("b"), **attempt()).verdicts
     assert (verdict, 0 < (left_ms or 0) <= 30_000) == ("BUSY", True)
-    assert told.claim is not None
-    assert client.ask("completeClaim", claim=told.claim, **NS)["settled"] == 2
+    assert answer.claim is not None
+    assert client.ask("completeClaim", claim=answer.claim, **NS)["settled"] == 2
     again = client.send("claimIds", ids, **attempt())
     assert again.claim is None
     assert again.verdicts == [("DUPLICATE", [], None), ("DUPLICATE", [], None), ("SAME", [], 0)]
@@ -49,8 +49,8 @@ def test_ids_are_claimed_completed_and_then_a_duplicate(client: DocumentClient) 
 
 
 def test_ids_with_another_payload_are_a_conflict(client: DocumentClient) -> None:
-    told = client.send("claimIds", packed("p", "payload"), **attempt(), payloads="1")
-    client.ask("completeClaim", claim=str(told.claim), **NS)
+    answer = client.send("claimIds", packed("p", "payload"), **attempt(), payloads="1")
+    client.ask("completeClaim", claim=str(answer.claim), **NS)
     assert client.send("claimIds", packed("p", "other"), **attempt(), payloads="1").verdicts[0][0] == "CONFLICT"
 
 

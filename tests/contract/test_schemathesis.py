@@ -25,7 +25,7 @@ def test_every_request_of_the_document_gets_a_documented_answer(tmp_path: Path) 
     with GatewayProcess(folder) as process:
         command = ["--config-file", str(HERE / "schemathesis.toml"), "run", f"{process.url}/openapi.json"]
         limits = ["--checks", "all", "--max-examples", EXAMPLES, "--seed", SEED, "--no-color"]
-        found = subprocess.run(
+        outcome = subprocess.run(
             [str(Path(sys.executable).with_name("st")), *command, *limits],
             cwd=tmp_path,
             env={**os.environ, "SCHEMATHESIS_HOOKS": "schemathesis_hooks", "PYTHONPATH": str(HERE)},
@@ -33,5 +33,5 @@ def test_every_request_of_the_document_gets_a_documented_answer(tmp_path: Path) 
             text=True,
             timeout=240,
         )
-    assert found.returncode == 0, found.stdout[-6000:] + found.stderr[-2000:]
-    assert "Stateful" in found.stdout
+    assert outcome.returncode == 0, outcome.stdout[-6000:] + outcome.stderr[-2000:]
+    assert "Stateful" in outcome.stdout

@@ -91,11 +91,11 @@ def test_the_drawing_of_the_tree_is_the_tree() -> None:
     drawn: dict[str, list[str]] = {}
     family = ""
     for line in errors.__doc__.splitlines():
-        if found := re.match(r"  \+ (\w+)", line):
-            family = found[1]
+        if match := re.match(r"  \+ (\w+)", line):
+            family = match[1]
             drawn[family] = []
-        elif found := re.match(r"    - ((?:\w+, )*\w+)", line):
-            drawn[family] += found[1].split(", ")
+        elif match := re.match(r"    - ((?:\w+, )*\w+)", line):
+            drawn[family] += match[1].split(", ")
     real = {f.__name__: [leaf.__name__ for leaf in f.__subclasses__()] for f in (Retryable, Rejected, Stop)}
     assert {family: sorted(leaves) for family, leaves in drawn.items()} == {
         family: sorted(leaves) for family, leaves in real.items()

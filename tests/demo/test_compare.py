@@ -108,5 +108,5 @@ def test_every_flight_is_expected_once_with_integer_minutes_and_its_airline() ->
 
 def test_the_comparison_loads_nothing_of_the_service_or_its_client() -> None:
     code = "import sys, demo.compare; print([name for name in sys.modules if name.startswith('oncegate')])"
-    said = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert said.stdout.strip() == "[]"
+    output = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert output.stdout.strip() == "[]"

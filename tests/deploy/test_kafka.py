@@ -41,8 +41,8 @@ def write(cluster: Cluster, *values: str) -> None:
 
 
 def read(cluster: Cluster, rows: int) -> list[str]:
-    asked = {"bootstrap.servers": cluster.bootstrap, "group.id": "test", "isolation.level": "read_committed"}
-    consumer = Consumer(asked)
+    request = {"bootstrap.servers": cluster.bootstrap, "group.id": "test", "isolation.level": "read_committed"}
+    consumer = Consumer(request)
     consumer.assign([TopicPartition("flights", 0, 0)])
     try:
         found = consumer.consume(rows, WAIT_S)

@@ -105,10 +105,10 @@ ASKED_TOO_LATE: dict[str, Late] = {
 
 @pytest.mark.parametrize("asked", ASKED_TOO_LATE.values(), ids=ASKED_TOO_LATE)
 async def test_late_requests_have_no_effect(served: Served, asked: Late) -> None:
-    held = await served.claim("a")
+    claimed = await served.claim("a")
     before, counters = len(served.disk.appends), served.shard.counters()
     with pytest.raises(DeadlinePassed):
-        await asked(served, held.claim)
+        await asked(served, claimed.claim)
     assert (len(served.disk.appends), served.shard.counters()) == (before, counters)
     assert verdicts_of(await served.claim("b", token=3)) == ["GRANTED"]
 
@@ -156,13 +156,13 @@ async def test_a_commit_whose_caller_goes_away_is_committed(served: Served) -> N
 
 
 async def test_a_completion_whose_caller_goes_away_is_done(served: Served) -> None:
-    held = await served.claim("a")
+    claimed = await served.claim("a")
     served.disk.hold()
-    gone = await served.begin(served.settle(Verb.COMPLETE, held.claim))
+    gone = await served.begin(served.settle(Verb.COMPLETE, claimed.claim))
     gone.cancel()
     await served.disk.release()
     assert verdicts_of(await served.claim("a", token=2)) == ["DUPLICATE"]
-    assert (await served.settle(Verb.COMPLETE, held.claim)).state is ClaimState.DONE
+    assert (await served.settle(Verb.COMPLETE, claimed.claim)).state is ClaimState.DONE
 
 
 async def test_a_caller_that_disconnects_before_a_refusal_harms_no_other(served: Served) -> None:

@@ -36,19 +36,19 @@ async def test_a_namespace_that_recovers_shows_its_state_and_what_was_answered()
         with pytest.raises(LedgerDown):
             await served.claim("b", token=2)
         await run_ready_tasks()
-        found = await read(served)
-        assert state_of(found, "default") == ["RECOVERING"]
-        assert found["answered_ids"]["default", "granted"] == 1
-        assert found["ledger_position"] == found["ids"] == found["takeovers"] == {}, "nobody knows now"
+        samples = await read(served)
+        assert state_of(samples, "default") == ["RECOVERING"]
+        assert samples["answered_ids"]["default", "granted"] == 1
+        assert samples["ledger_position"] == samples["ids"] == samples["takeovers"] == {}, "nobody knows now"
         served.clock.advance(REOPEN_MS - 1)
         assert (await read(served))["recovery_seconds"]["default",] == REOPEN_MS - 1
         served.disk.refuse_to_open = None
         served.clock.advance(60_000)
         await wait_until(lambda: served.gateway.readiness() == {"default": "SERVING"})
-        found = await read(served)
-        assert state_of(found, "default") == ["SERVING"]
-        assert found["answered_ids"]["default", "granted"] == 1, "counted by the process, which went on"
-        assert found["ownerships"]["default",] == 2
+        samples = await read(served)
+        assert state_of(samples, "default") == ["SERVING"]
+        assert samples["answered_ids"]["default", "granted"] == 1, "counted by the process, which went on"
+        assert samples["ownerships"]["default",] == 2
 
 
 async def test_a_restart_begins_at_zero_what_the_process_counts_and_knows_what_the_ledger_does() -> None:
@@ -57,11 +57,11 @@ async def test_a_restart_begins_at_zero_what_the_process_counts_and_knows_what_t
         await served.claim("a", lease_ms=1_000)
         served.clock.advance(2_000)
         await served.claim("a", token=2)
-        found = await read(served)
-        assert (found["answered_ids"]["default", "granted"], found["takeovers"]["default",]) == (2, 1)
+        samples = await read(served)
+        assert (samples["answered_ids"]["default", "granted"], samples["takeovers"]["default",]) == (2, 1)
     async with serving(ledgers) as served:
-        found = await read(served)
-        assert (found["answered_ids"]["default", "granted"], found["takeovers"]["default",]) == (0, 1)
+        samples = await read(served)
+        assert (samples["answered_ids"]["default", "granted"], samples["takeovers"]["default",]) == (0, 1)
 
 
 async def test_a_counter_is_not_less_after_a_full_disk_took_back_what_it_counted() -> None:
@@ -70,33 +70,33 @@ async def test_a_counter_is_not_less_after_a_full_disk_took_back_what_it_counted
         served.clock.advance(2_000)
         served.disk.hold()
         served.disk.faults = ["full"]
-        asked = await served.begin(served.claim("a", token=2))
+        pending = await served.begin(served.claim("a", token=2))
         assert (await read(served))["takeovers"]["default",] == 1
         await served.disk.release()
         with pytest.raises(LedgerFull):
-            await asked
+            await pending
         assert served.shard.counters()["takeovers"] == 0
-        found = await read(served)
-        assert found["takeovers"]["default",] == 1, "a rate would take less for a restart, and add all of it again"
-        assert (found["failing"]["default", "room"], found["failing"]["default", "eviction"]) == (1, 0)
-        assert state_of(found, "default") == ["FULL"]
+        samples = await read(served)
+        assert samples["takeovers"]["default",] == 1, "a rate would take less for a restart, and add all of it again"
+        assert (samples["failing"]["default", "room"], samples["failing"]["default", "eviction"]) == (1, 0)
+        assert state_of(samples, "default") == ["FULL"]
 
 
 async def test_waiting_changes_and_the_duration_of_an_append_are_exported() -> None:
     async with serving() as served:
         before = (await read(served))["append_seconds"]["default",]
         served.disk.hold()
-        asked = await served.begin(served.claim("a"))
+        pending = await served.begin(served.claim("a"))
         served.start(served.claim("b", token=2))
         await run_ready_tasks()
-        found = await read(served)
-        assert (found["group_commit_changes"]["default",], found["group_commit_answers"]["default",]) == (1, 2)
+        samples = await read(served)
+        assert (samples["group_commit_changes"]["default",], samples["group_commit_answers"]["default",]) == (1, 2)
         served.clock.advance(300)
         await served.disk.release()
-        await asked
-        found = await read(served)
-        assert found["group_commit_answers"]["default",] == 0
-        took = found["append_seconds"]["default",]
+        await pending
+        samples = await read(served)
+        assert samples["group_commit_answers"]["default",] == 0
+        took = samples["append_seconds"]["default",]
         assert (sum(took.counts) - sum(before.counts), took.total) == (2, 300)
 
 
@@ -105,10 +105,10 @@ async def test_namespaces_beyond_the_limit_are_exported_together() -> None:
         reader = MetricsReader()
         for name in ("a", "b", "c", "d"):
             await served.gateway.create(name)
-        found = await read(served, reader)
-        assert {name for name, _ in found["namespace_state"]} == {"a", "b", OTHERS}
-        assert found["namespace_state"][OTHERS, "SERVING"] == 3, "three are: c, d and default"
-        assert found["namespaces"][()] == 5
+        samples = await read(served, reader)
+        assert {name for name, _ in samples["namespace_state"]} == {"a", "b", OTHERS}
+        assert samples["namespace_state"][OTHERS, "SERVING"] == 3, "three are: c, d and default"
+        assert samples["namespaces"][()] == 5
 
 
 async def test_a_namespace_exported_with_others_stays_there_and_its_counts_stay_when_it_is_deleted() -> None:
@@ -175,10 +175,10 @@ async def test_every_answered_claim_is_timed_once_whatever_way_it_went() -> None
     async with serving() as served:
         assert sum((await read(served))["claim_seconds"]["default",].counts) == 0
         served.disk.hold()
-        asked = await served.begin(served.claim("a", "b", "c"))
+        pending = await served.begin(served.claim("a", "b", "c"))
         served.clock.advance(30)
         await served.disk.release()
-        await asked
+        await pending
         prints = served.namespace.fingerprints().of_array(pa.array(["a"], pa.string()))
         await served.shard.claims.claim(ClaimRequest(id16(2), 1, prints, None, locate=True), served.deadline(None))
         took = (await read(served))["claim_seconds"]["default",]
@@ -208,8 +208,8 @@ async def test_an_append_is_counted_by_how_it_ended_and_by_how_many_changes_it_t
         served.disk.faults = [fault]
         with pytest.raises(error):
             await served.claim("b", token=5)
-        found = await read(served)
-    ended = {one: found["appends"]["default", one] for one in ("durable", "refused", "lost")}
+        samples = await read(served)
+    ended = {one: samples["appends"]["default", one] for one in ("durable", "refused", "lost")}
     assert ended == {"durable": 2, "refused": 0, "lost": 0} | {end: 1}, "of one claim, and of three"
-    changes = found["append_changes"]["default",]
+    changes = samples["append_changes"]["default",]
     assert (changes.cumulative()[-1], changes.total) == (2, 1 + 3)

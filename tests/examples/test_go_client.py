@@ -178,8 +178,8 @@ def test_what_another_attempt_holds_is_waited_for(
     lines: Lines, gateway: Gateway, gateway_process: GatewayProcess
 ) -> None:
     with gateway.attempt() as other:
-        held = other.claim(["b"])
-        with FaultyProxy(gateway_process.port, at("claim", 2, lambda: other.complete(held))) as proxy:
+        claimed = other.claim(["b"])
+        with FaultyProxy(gateway_process.port, at("claim", 2, lambda: other.complete(claimed))) as proxy:
             counts, _ = lines.append(proxy.port, ["a", "b", "c"])
     assert counts == {"Written": 2, "Duplicates": 1}
     assert lines.written == Counter("ac")
@@ -202,8 +202,8 @@ def test_a_stop_ends_it_at_once(lines: Lines, gateway: Gateway, gateway_process:
         assert asked(f"{base}/claims/{claim}:release", "POST")["state"] == "RELEASED"
 
     with FaultyProxy(gateway_process.port, at("complete", 1, release)) as proxy:
-        _, said = lines.append(proxy.port, ["a", "b", "c", "d"], "-chunk", "2", ends=STOP)
-    assert "RELEASED_CLAIM (stop, effect none)" in said
+        _, errors_shown = lines.append(proxy.port, ["a", "b", "c", "d"], "-chunk", "2", ends=STOP)
+    assert "RELEASED_CLAIM (stop, effect none)" in errors_shown
     assert [kind for kind, _ in proxy.seen] == ["claim", "complete"]
 
 
@@ -222,15 +222,15 @@ def test_a_gateway_that_has_forgotten_is_noticed_by_the_mark_it_is_brought(progr
         first.start()
         lines.append(first.port, ["b"], "-mark", str(mark))
     with GatewayProcess(tmp_path / "second") as second:
-        _, said = lines.append(second.port, ["a"], "-mark", str(mark), ends=STOP)
-    assert "LEDGER_BEHIND" in said
+        _, errors_shown = lines.append(second.port, ["a"], "-mark", str(mark), ends=STOP)
+    assert "LEDGER_BEHIND" in errors_shown
     assert lines.written == Counter("ab")
 
 
 def test_a_request_that_is_to_be_mended_is_not_repeated(lines: Lines, gateway_process: GatewayProcess) -> None:
     with FaultyProxy(gateway_process.port, lambda kind: Fault.PASS) as proxy:
-        _, said = lines.append(proxy.port, ["a", "", "b"], ends=FIX)
-    assert "NULL_ID (fix, effect none)" in said
+        _, errors_shown = lines.append(proxy.port, ["a", "", "b"], ends=FIX)
+    assert "NULL_ID (fix, effect none)" in errors_shown
     assert len(proxy.seen) == 1
     assert not lines.written
 
@@ -239,9 +239,9 @@ def test_an_unknown_effect_differs_from_none_when_time_is_over(
     lines: Lines, gateway: Gateway, gateway_process: GatewayProcess
 ) -> None:
     with FaultyProxy(gateway_process.port, lambda kind: Fault.LOSE_REPLY) as proxy:
-        _, said = lines.append(proxy.port, ["a"], "-timeout", "1s", ends=UNKNOWN)
-    assert "effect unknown" in said
+        _, errors_shown = lines.append(proxy.port, ["a"], "-timeout", "1s", ends=UNKNOWN)
+    assert "effect unknown" in errors_shown
     assert gateway.explain("a")["state"] == "CLAIMED_LIVE"
-    _, said = lines.append(free_port(), ["a"], "-timeout", "500ms", ends=RETRY)
-    assert "effect none" in said
+    _, errors_shown = lines.append(free_port(), ["a"], "-timeout", "500ms", ends=RETRY)
+    assert "effect none" in errors_shown
     assert not lines.written

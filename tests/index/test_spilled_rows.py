@@ -16,9 +16,9 @@ AT_MS = 1_795_219_200_000
 def written(wall_ms: int = AT_MS, waited_ms: int = 1_000, who: str = "ada", **more: Any) -> Produced:
     """Returns an entry whose rows had waited for `waited_ms`."""
     spilled = {"spilled_ms": wall_ms - waited_ms, "spilled_by": who}
-    asked = {"topic": "t", "partition": 0, "first_offset": 0, "rows": 2, "size_bytes": 9, **spilled, **more}
+    request = {"topic": "t", "partition": 0, "first_offset": 0, "rows": 2, "size_bytes": 9, **spilled, **more}
     return Produced(
-        **asked, claim=bytes(16), token=bytes(16), call=1, digest=bytes(16), wall_ms=wall_ms, fresh=b"", taken=b""
+        **request, claim=bytes(16), token=bytes(16), call=1, digest=bytes(16), wall_ms=wall_ms, fresh=b"", taken=b""
     )
 
 

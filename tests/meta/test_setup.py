@@ -106,11 +106,11 @@ def test_all_that_is_missing_is_asked_for_at_once_with_one_command(machine: Mach
     machine.has_room(900_000)
     machine.has("apt-cache", APT)
     machine.has("python3", PYTHON)
-    status, said = machine.set_up(NO_VENV="1")
+    status, output = machine.set_up(NO_VENV="1")
     assert status == 1
-    assert "1.7 GB of disk are needed" in said
-    assert "900 MB are free" in said
-    command = said.splitlines()[-1].strip()
+    assert "1.7 GB of disk are needed" in output
+    assert "900 MB are free" in output
+    command = output.splitlines()[-1].strip()
     assert command == ("sudo apt-get update && sudo apt-get install -y make python3-venv openjdk-21-jre-headless git")
 
 
@@ -131,8 +131,8 @@ def test_java_8_is_version_8(whole: Machine) -> None:
 
 def test_a_java_home_without_a_java_is_named(whole: Machine) -> None:
     (whole.bin / "java").unlink()
-    said = whole.set_up(JAVA_HOME="/opt/gone")[1]
-    assert "(found no bin/java in JAVA_HOME=/opt/gone)" in said
+    output = whole.set_up(JAVA_HOME="/opt/gone")[1]
+    assert "(found no bin/java in JAVA_HOME=/opt/gone)" in output
 
 
 def test_a_java_home_of_another_version_does_not_hide_the_one_that_fits(whole: Machine, tmp_path: Path) -> None:
@@ -154,9 +154,9 @@ def test_a_setup_without_packages_names_them_and_keeps_the_former_environment(
     assert whole.set_up()[0] == 0
     (whole.tree / ".venv/mine").touch()
     (whole.tree / "requirements/dev.txt").write_text("another\n")
-    status, said = whole.set_up(NO_NETWORK="1")
+    status, output = whole.set_up(NO_NETWORK="1")
     assert (status, (whole.tree / ".venv/mine").exists()) == (1, True)
-    assert "the folder wheels of this tree" in said
+    assert "the folder wheels of this tree" in output
     assert whole.set_up()[0] == 0
     assert [(whole.tree / name).exists() for name in (".venv/mine", ".venv.before")] == [False, False]
 
@@ -184,8 +184,8 @@ def test_a_setup_continues_without_network_from_the_kept_wheels(whole: Machine) 
 
 def test_wheels_that_lack_a_package_are_no_reason_to_stop_where_there_is_a_network(whole: Machine) -> None:
     (whole.tree / "wheels").mkdir()
-    status, said = whole.set_up(OLD_WHEELS="1")
-    assert (status, "wheels lacks some" in said) == (0, True)
+    status, output = whole.set_up(OLD_WHEELS="1")
+    assert (status, "wheels lacks some" in output) == (0, True)
     (whole.tree / ".venv/.stamp").unlink()
-    status, said = whole.set_up(OLD_WHEELS="1", NO_NETWORK="1")
-    assert (status, "could not be fetched" in said) == (1, True)
+    status, output = whole.set_up(OLD_WHEELS="1", NO_NETWORK="1")
+    assert (status, "could not be fetched" in output) == (1, True)

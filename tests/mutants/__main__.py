@@ -278,14 +278,16 @@ def wanted_ones() -> list[Mutant]:
     parser.add_argument("names", nargs="*", metavar="NAME", help="of a planted bug; default: all")
     parser.add_argument("--below", metavar="PATH", help="only bugs planted in this file or folder")
     parser.add_argument("--list", action="store_true", help="print the names with their files, and exit")
-    asked = parser.parse_args()
-    if unknown := sorted(set(asked.names) - {mutant.name for mutant in MUTANTS}):
+    arguments = parser.parse_args()
+    if unknown := sorted(set(arguments.names) - {mutant.name for mutant in MUTANTS}):
         parser.error(f"no planted bug has the name {', '.join(map(repr, unknown))}: see --list")
-    named = [mutant for mutant in MUTANTS if not asked.names or mutant.name in asked.names]
-    wanted = [one for one in named if asked.below is None or any(path.startswith(asked.below) for path in one.paths)]
+    named = [mutant for mutant in MUTANTS if not arguments.names or mutant.name in arguments.names]
+    wanted = [
+        one for one in named if arguments.below is None or any(path.startswith(arguments.below) for path in one.paths)
+    ]
     if not wanted:
-        parser.error(f"none of them is planted below {asked.below}")
-    if asked.list:
+        parser.error(f"none of them is planted below {arguments.below}")
+    if arguments.list:
         print("\n".join(f"{one.name}  ({', '.join(one.paths)})" for one in wanted))
         sys.exit()
     return wanted

@@ -196,8 +196,8 @@ def _choose(database: sqlite3.Connection, share: float, seed: int) -> None:
 
 def _lines(diff: str) -> tuple[str, str]:
     """Returns the line before and after, without indentation, so that a moved line stays the same survivor."""
-    found = re.findall(r"^[-+](?![-+]{2} )(.*)$", diff, re.MULTILINE)
-    return found[0].strip(), found[-1].strip()
+    matches = re.findall(r"^[-+](?![-+]{2} )(.*)$", diff, re.MULTILINE)
+    return matches[0].strip(), matches[-1].strip()
 
 
 def _toml(table: str, values: dict[str, object]) -> str:
@@ -230,22 +230,24 @@ def main() -> int:
     parser.add_argument("--share", type=float, default=1.0, help="of all mutants, from 0 to 1; the others are left out")
     parser.add_argument("--seed", type=int, default=1, help="chooses them")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    asked = parser.parse_args()
-    room = ROOMS[asked.room]
+    arguments = parser.parse_args()
+    room = ROOMS[arguments.room]
     (OUT / "sessions").mkdir(parents=True, exist_ok=True)
     below = [ROOT / _SERVICE / source for source in room.sources]
     paths = [path for one in below for path in ([one] if one.is_file() else sorted(one.rglob("*.py")))]
-    sources = [str(path.relative_to(ROOT)) for path in paths if asked.only in str(path)]
+    sources = [str(path.relative_to(ROOT)) for path in paths if arguments.only in str(path)]
     # The largest first: a job that takes one last would be alone with it.
     queue = SimpleQueue[str]()
     for source in sorted(sources, key=lambda path: -(ROOT / path).stat().st_size):
         queue.put(source)
-    jobs = min(asked.jobs, len(sources))
+    jobs = min(arguments.jobs, len(sources))
     with tempfile.TemporaryDirectory(prefix="oncegate-mutation-") as root, ThreadPoolExecutor(jobs) as pool:
         mutants = [
             *chain.from_iterable(
                 pool.map(
-                    lambda n: mutate_all(queue, Runner(room, Path(root) / f"copy-{n}"), asked.share, asked.seed),
+                    lambda n: mutate_all(
+                        queue, Runner(room, Path(root) / f"copy-{n}"), arguments.share, arguments.seed
+                    ),
                     range(jobs),
                 )
             )
@@ -254,7 +256,7 @@ def main() -> int:
         explained = {(row["path"], row["line"], row["mutated"]) for row in csv.DictReader(file)}
     survivors = sorted({mutant[:3] for mutant in mutants if mutant[3] == "survived"})
     unexplained = [survivor for survivor in survivors if survivor not in explained]
-    with (OUT / f"{asked.room}.csv").open("w", newline="") as file:
+    with (OUT / f"{arguments.room}.csv").open("w", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([("path", "line", "mutated"), *unexplained])
     print(f"mutation: {len(mutants)} mutants, {len(survivors)} survived, {len(unexplained)} of them without a reason")
     for path, line, mutated in unexplained:

@@ -163,5 +163,5 @@ def shown(name: str, *words: str) -> tuple[object, str]:
     """Returns value and source of a setting, as `oncegate config` shows them."""
     result = CliRunner().invoke(app, ["config", "--json", *words], prog_name="oncegate")
     assert result.exit_code == 0, result.stderr
-    told = json.loads(result.stdout)[name]
-    return told["value"], told["source"]
+    answer = json.loads(result.stdout)[name]
+    return answer["value"], answer["source"]

@@ -127,11 +127,11 @@ def test_rows_that_were_multiplied_have_no_place_of_their_own(spark: Any, files:
 def test_rows_multiplied_before_the_plan_begins_are_refused(spark: Any, files: str, job: Job) -> None:
     """A plan that was cut off shows one leaf, whatever was above it: copies would share an id, and all but one would be
     lost."""
-    told = r"sees no source here: LogicalRDD.*before foreachBatch, on the stream.*by=\"content\""
+    message = r"sees no source here: LogicalRDD.*before foreachBatch, on the stream.*by=\"content\""
     twice = spark.read.parquet(files).select("n", F.explode(F.array(F.lit(1), F.lit(2))).alias("part"))
     kafka = ["'a' topic", "0 partition", "n offset", "part"]
     for cut in (twice.localCheckpoint(), spark.createDataFrame(twice.limit(4).rdd, "n bigint, part int")):
-        with pytest.raises(Refused, match=told):
+        with pytest.raises(Refused, match=message):
             assign_ids(cut.selectExpr(*kafka), "source")
     refused: list[str] = []
 

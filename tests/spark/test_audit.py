@@ -28,15 +28,15 @@ def test_copies_distances_and_rows_without_an_id_are_counted(spark: Any) -> None
     rows += [(f"once-{n}", 1, T0) for n in range(90)] + [(None, 1, T0), (None, 1, T0), ("", 1, T0)]
     rows += [("no-time", 1, None), ("no-time", 1, None)]
     df = spark.createDataFrame(rows, "`an.id` string, n int, at timestamp").repartition(3)
-    found = oncegate_spark.audit(df, "an.id", time_col="at")
-    assert (found.rows, found.without_id, found.ids, found.duplicates) == (112, 3, 97, 12)
-    copies, apart = seen(found)
+    audit = oncegate_spark.audit(df, "an.id", time_col="at")
+    assert (audit.rows, audit.without_id, audit.ids, audit.duplicates) == (112, 3, 97, 12)
+    copies, apart = seen(audit)
     assert copies == {"1": 90, "2": 6, "5-9": 1}
     distances = {"at the same time": 1, "up to 1 second": 1, "up to 1 minute": 2, "up to 1 hour": 1, "longer": 1}
     assert apart == {**distances, "unknown": 1}
-    assert (found.most_copies, found.most_copied) == (7, '{"an.id":"often"}')
-    assert found.longest_apart_s == 40 * 86_400
-    assert "112 rows, 97 ids, 12 duplicates" in str(found)
+    assert (audit.most_copies, audit.most_copied) == (7, '{"an.id":"often"}')
+    assert audit.longest_apart_s == 40 * 86_400
+    assert "112 rows, 97 ids, 12 duplicates" in str(audit)
     untimed = oncegate_spark.audit(df, "an.id")
     assert (untimed.duplicates, untimed.apart) == (12, None)
     assert "give time_col" in str(untimed)
@@ -49,10 +49,10 @@ def test_the_files_of_a_path_have_their_write_times(spark: Any, tmp_path: Path) 
         spark.range(ids[0], ids[-1] + 1).withColumnRenamed("id", "order").coalesce(1).write.parquet(str(folder))
         for file in folder.glob("*.parquet"):
             os.utime(file, (1_700_000_000 + 30 * number, 1_700_000_000 + 30 * number))
-    found = oncegate_spark.audit(f"{tmp_path}/*", id_col="order")
-    assert (found.rows, found.ids, found.duplicates) == (30, 20, 10)
-    assert seen(found) == ({"1": 10, "2": 10}, {"up to 1 minute": 10})
-    assert found.longest_apart_s == 30
+    audit = oncegate_spark.audit(f"{tmp_path}/*", id_col="order")
+    assert (audit.rows, audit.ids, audit.duplicates) == (30, 20, 10)
+    assert seen(audit) == ({"1": 10, "2": 10}, {"up to 1 minute": 10})
+    assert audit.longest_apart_s == 30
 
 
 def test_ids_of_text_and_of_folders_are_the_text_that_they_are(spark: Any, tmp_path: Path) -> None:
@@ -67,19 +67,19 @@ def test_ids_of_text_and_of_folders_are_the_text_that_they_are(spark: Any, tmp_p
     for folder in ("00501", "501"):
         spark.range(1).write.parquet(str(tmp_path / "folders" / f"order={folder}"))
     before = spark.conf.get("spark.sql.sources.partitionColumnTypeInference.enabled")
-    found = oncegate_spark.audit(str(tmp_path / "csv"), "_c0", format="csv")
-    assert (found.rows, found.ids, found.duplicates, found.most_copied) == (8, 7, 1, '{"_c0":"00501"}')
-    found = oncegate_spark.audit(str(tmp_path / "json"), "order", format="json")
-    assert (found.rows, found.ids, found.duplicates) == (10, 8, 2)
-    found = oncegate_spark.audit(str(tmp_path / "folders"), "order")
-    assert (found.rows, found.ids, found.duplicates) == (2, 2, 0)
+    audit = oncegate_spark.audit(str(tmp_path / "csv"), "_c0", format="csv")
+    assert (audit.rows, audit.ids, audit.duplicates, audit.most_copied) == (8, 7, 1, '{"_c0":"00501"}')
+    audit = oncegate_spark.audit(str(tmp_path / "json"), "order", format="json")
+    assert (audit.rows, audit.ids, audit.duplicates) == (10, 8, 2)
+    audit = oncegate_spark.audit(str(tmp_path / "folders"), "order")
+    assert (audit.rows, audit.ids, audit.duplicates) == (2, 2, 0)
     assert spark.conf.get("spark.sql.sources.partitionColumnTypeInference.enabled") == before
 
 
 def test_an_id_of_several_columns_is_known_by_all_of_them(spark: Any) -> None:
     rows = [("a", 1), ("a", 2), ("b", 1), ("a", 1), ("a", None)]
-    found = oncegate_spark.audit(spark.createDataFrame(rows, "x string, y int"), ["x", "y"])
-    assert (found.rows, found.without_id, found.ids, found.duplicates) == (5, 1, 3, 1)
+    audit = oncegate_spark.audit(spark.createDataFrame(rows, "x string, y int"), ["x", "y"])
+    assert (audit.rows, audit.without_id, audit.ids, audit.duplicates) == (5, 1, 3, 1)
 
 
 def test_what_cannot_be_counted_is_refused_before_a_job_starts(spark: Any) -> None:

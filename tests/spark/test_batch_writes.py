@@ -31,8 +31,8 @@ def test_a_named_run_repeated_with_other_rows_stops(job: Job) -> None:
 
 
 def test_a_write_without_a_name_fails_with_the_line_to_add(job: Job) -> None:
-    told = r'option\("txnAppId", "<a name for this job>"\)\.option\("txnVersion".*nothing was written by this task'
-    with pytest.raises(Exception, match=told):
+    message = r'option\("txnAppId", "<a name for this job>"\)\.option\("txnVersion".*nothing was written by this task'
+    with pytest.raises(Exception, match=message):
         job.write(job.rows(1), **job.options())
     assert job.published() == {}
 

@@ -151,8 +151,8 @@ def test_missing_options_are_reported_on_the_driver(job: Job, given: dict[str, A
 def test_without_a_gateway_the_task_reports_where_and_that_nothing_is_lost(job: Job) -> None:
     where = r"(?s)dedup as k through http://127.0.0.1:9, partition "
     for on_down, how in (("block", ""), ("fail", "on_down allows no further retries, after 1 tries")):
-        asked = {"gateway": "http://127.0.0.1:9", "timeout_ms": 1_000, "on_down": on_down}
-        df = dedup(job.rows(1), "id", job_key="k", **asked)
+        request = {"gateway": "http://127.0.0.1:9", "timeout_ms": 1_000, "on_down": on_down}
+        df = dedup(job.rows(1), "id", job_key="k", **request)
         with pytest.raises(Exception, match=f"{where}.*{how}.*granted to it again"):
             df.collect()
 

@@ -24,33 +24,35 @@ def stream(spark: Any, source: str = "rate") -> Any:
 
 
 def test_a_stream_with_its_checkpoint_is_effectively_once_and_shows_its_conditions(spark: Any) -> None:
-    told = explain_job(stream(spark), **TARGET, checkpointLocation="/data/checkpoint")
-    assert (told.write, told.guarantee) == ("staged", "effectively_once")
-    assert "a replayed batch is compared by its input, in the checkpoint /data/checkpoint" in told.because
-    assert "write=staged is the default" in told.because
-    assert not [one for one in told.unless if "no checkpoint" in one or "at each run" in one]
-    assert str(told).splitlines()[0] == f"write=staged, effectively_once: {told.keeps}"
+    explanation = explain_job(stream(spark), **TARGET, checkpointLocation="/data/checkpoint")
+    assert (explanation.write, explanation.guarantee) == ("staged", "effectively_once")
+    assert "a replayed batch is compared by its input, in the checkpoint /data/checkpoint" in explanation.because
+    assert "write=staged is the default" in explanation.because
+    assert not [one for one in explanation.unless if "no checkpoint" in one or "at each run" in one]
+    assert str(explanation).splitlines()[0] == f"write=staged, effectively_once: {explanation.keeps}"
 
 
 def test_a_stream_without_a_named_checkpoint_shows_the_effect_of_a_replay(spark: Any) -> None:
-    told = explain_job(stream(spark), **TARGET)
-    assert [one for one in told.unless if one.startswith("no checkpoint is named here") and "BATCH_CONFLICT" in one]
+    explanation = explain_job(stream(spark), **TARGET)
+    assert [
+        one for one in explanation.unless if one.startswith("no checkpoint is named here") and "BATCH_CONFLICT" in one
+    ]
 
 
 def test_a_plan_that_makes_other_values_at_each_run_is_seen(spark: Any) -> None:
     rows = stream(spark).withColumn("id", F.expr("uuid()"))
-    told = explain_job(rows, **TARGET, guarantee="effectively_once", idCol="id")
-    assert told.write == "ids"
-    assert "guarantee=effectively_once chooses write=ids" in told.because
-    assert 'a row is known again by its id in set "t"' in told.because
-    assert [one for one in told.unless if "uuid()" in one and "never a duplicate" in one]
+    explanation = explain_job(rows, **TARGET, guarantee="effectively_once", idCol="id")
+    assert explanation.write == "ids"
+    assert "guarantee=effectively_once chooses write=ids" in explanation.because
+    assert 'a row is known again by its id in set "t"' in explanation.because
+    assert [one for one in explanation.unless if "uuid()" in one and "never a duplicate" in one]
     (first_stays,) = [one for one in explain_job(rows, **TARGET).unless if "uuid()" in one]
     assert "published first stay" in first_stays
 
 
 def test_a_source_that_cannot_be_read_again_is_named(spark: Any) -> None:
-    told = explain_job(stream(spark, "socket"), **TARGET)
-    assert [one for one in told.unless if one.startswith("source socket cannot be read again")]
+    explanation = explain_job(stream(spark, "socket"), **TARGET)
+    assert [one for one in explanation.unless if one.startswith("source socket cannot be read again")]
     assert not [one for one in explain_job(stream(spark), **TARGET).unless if "cannot be read again" in one]
 
 
@@ -77,8 +79,8 @@ def test_a_kafka_source_that_reads_uncommitted_rows_gets_a_warning_with_the_line
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ROOT})
     assert done.returncode == 0, done.stderr[-4000:]
     line = '.option("kafka.isolation.level", "read_committed")'
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert {name: line in text for name, text in told.items()} == {
+    answer = json.loads(done.stdout.splitlines()[-1])
+    assert {name: line in text for name, text in answer.items()} == {
         "explain_job of a stream": True,
         "explain_job of a batch": True,
         "explain_job of committed rows": False,

@@ -68,12 +68,12 @@ def test_each_committed_record_is_written_once_through_a_kill_a_replay_and_anoth
     assert source.batches() == ["0"], died.stderr[-4000:]
     done = source.run("following")
     assert done.returncode == 0, done.stderr[-4000:]
-    told = json.loads((tmp_path / "results.json").read_text())
+    answer = json.loads((tmp_path / "results.json").read_text())
     replayed, *later = by_sequence(done.stderr)
     assert (replayed[1], replayed[0] > 0) == (0, True), "batch 1 was written before the kill"
     assert sum(rows - written for rows, written in later) > 0, "the last batch was not acked, and is read again"
-    check_refusals(told["refusals"])
-    check_offsets(told["offsets"], source.topic)
+    check_refusals(answer["refusals"])
+    check_offsets(answer["offsets"], source.topic)
     everything = source.values()
     assert len(everything) > len(before)
     assert source.written("t") == everything
@@ -88,18 +88,18 @@ def test_a_restored_checkpoint_continues_if_it_reads_the_same_and_otherwise_stop
     command = [sys.executable, "-m", "tests.spark.jobs.kafka_restored", *where]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stderr[-4000:]
-    told = json.loads((tmp_path / "results.json").read_text())
-    assert {name: "BATCH_CONFLICT" in text for name, text in told.items() if text} == {
+    answer = json.loads((tmp_path / "results.json").read_text())
+    assert {name: "BATCH_CONFLICT" in text for name, text in answer.items() if text} == {
         "another input": True,
         "with payloads, a topic that was made again": False,
         "by sequence, a topic that was made again": False,
         "a topic that was made again": True,
     }
-    refused = told["by sequence, a topic that was made again"]
+    refused = answer["by sequence, a topic that was made again"]
     assert "SOURCE_REPLACED" in refused
     assert 'prefix="' in refused
     assert 'topic_ids={"' in refused
-    refused = told["with payloads, a topic that was made again"]
+    refused = answer["with payloads, a topic that was made again"]
     assert "2 of 2 ids came with another payload" in refused
     with_payloads = gateway.read("d")
     assert with_payloads is not None

@@ -350,7 +350,7 @@ def test_a_topic_named_by_rows_that_does_not_exist_fails_the_task(broker: Broker
 def test_a_read_explains_how_such_a_topic_is_read(broker: Broker, job: Job) -> None:
     topic = broker.topic(PARTITIONS).topic
     job.write(job.rows(1).selectExpr(*RECORD), **named(job, topic))
-    told = rf'(?s)format\("kafka"\).*{broker.cluster.bootstrap}.*{topic}.*kafka\.isolation\.level.*read_committed'
+    message = rf'(?s)format\("kafka"\).*{broker.cluster.bootstrap}.*{topic}.*kafka\.isolation\.level.*read_committed'
     for reader in (job.spark.read, job.spark.readStream):
-        with pytest.raises(Exception, match=told):
+        with pytest.raises(Exception, match=message):
             reader.format("oncegate").options(**options(job, topic)).load()

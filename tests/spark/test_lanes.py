@@ -59,8 +59,8 @@ def once(numbers: list[int]) -> dict[int, int]:
 def standing(job: Job, partition: int, write: str = "ids") -> tuple[int | None, int | None]:
     """Returns the watermark and the highest claimed sequence of a partition on its way to the target of this mode."""
     target = Options.read(by_place(job, write)).target
-    known = job.gateway.producer(f"events-{partition}@{target}", driver="any").explain()
-    return known["watermark"], known["claimed_to"]
+    explained = job.gateway.producer(f"events-{partition}@{target}", driver="any").explain()
+    return explained["watermark"], explained["claimed_to"]
 
 
 @pytest.mark.parametrize("write", ["claim", "ids"])

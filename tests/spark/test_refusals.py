@@ -100,8 +100,10 @@ def test_an_older_copy_of_the_ledger_is_noticed_by_its_mark(spark: Any, tmp_path
 
 
 def test_an_option_of_another_way_is_refused_before_a_task_starts(job: Job) -> None:
-    told = r'idCol does nothing with write=staged; add .option\("write", "ids"\) \(or write=claim\) or leave idCol out'
-    with pytest.raises(Exception, match=told):
+    message = (
+        r'idCol does nothing with write=staged; add .option\("write", "ids"\) \(or write=claim\) or leave idCol out'
+    )
+    with pytest.raises(Exception, match=message):
         job.write(job.rows(1), **job.options(txnAppId="a", txnVersion="1", idCol="id"))
     with pytest.raises(Exception, match="no option compression with write=plain: leave it out; there are"):
         job.write(job.rows(1), **job.options(write="plain", compression="zstd"))

@@ -79,9 +79,9 @@ def test_lost_rows_are_counted_and_fail_the_read_unless_configured_otherwise() -
     span = OffsetSpan(0, 4, 30)
     with pytest.raises(
         Stopped, match=r'6 rows of topic t.*offsets 4 to 9 .*option\("failOnDataLoss", "false"\)'
-    ) as told:
+    ) as raised:
         offsets.first_kept(span, 10, True, "t")
-    assert told.value.code == "OFFSET_TRIMMED"
+    assert raised.value.code == "OFFSET_TRIMMED"
     assert offsets.first_kept(span, 4, True, "t") == (4, None)
     begin, lost = offsets.first_kept(span, 10, False, "t")
     assert (begin, str(lost)[:16]) == (10, "6 rows of topic ")

@@ -59,18 +59,18 @@ def test_an_answer_whose_rows_and_offsets_disagree_fails_the_task(read: Read, cl
         return Answer(body=answer.body, headers={"Oncegate-Next-Offset": claimed})
 
     read.topic.records = lying  # type: ignore[method-assign]
-    with pytest.raises(TaskFailed, match=r"7 rows from offset 0 to .* rows would be lost or doubled") as told:
+    with pytest.raises(TaskFailed, match=r"7 rows from offset 0 to .* rows would be lost or doubled") as raised:
         rows(reader, parts)
-    assert told.value.code == "BROKEN_ANSWER"
+    assert raised.value.code == "BROKEN_ANSWER"
 
 
 def test_a_topic_that_ends_before_the_planned_range_is_an_older_ledger(read: Read) -> None:
     reader = read.batch()
     parts = reader.partitions()
     read.topic.high = [4, 3]
-    with pytest.raises(TaskFailed, match=r"ends at 4, and it ended at 7 or later.*older copy of its ledger") as told:
+    with pytest.raises(TaskFailed, match=r"ends at 4, and it ended at 7 or later.*older copy of its ledger") as raised:
         rows(reader, parts)
-    assert told.value.code == "LEDGER_BEHIND"
+    assert raised.value.code == "LEDGER_BEHIND"
 
 
 def test_a_stream_that_has_read_beyond_the_end_stops(read: Read) -> None:
@@ -83,10 +83,10 @@ def test_a_stream_that_has_read_beyond_the_end_stops(read: Read) -> None:
 
 def test_trimmed_offsets_fail_the_plan_with_what_was_lost(read: Read) -> None:
     read.topic.low = [4, 0]
-    told = r'4 rows of topic t, partition 0, are lost: the offsets 0 to 3.*option\("failOnDataLoss", "false"\)'
-    with pytest.raises(Stopped, match=told):
+    message = r'4 rows of topic t, partition 0, are lost: the offsets 0 to 3.*option\("failOnDataLoss", "false"\)'
+    with pytest.raises(Stopped, match=message):
         read.stream().partitions({"0": 0, "1": 0}, {"0": 7, "1": 3})
-    with pytest.raises(Stopped, match=told):
+    with pytest.raises(Stopped, match=message):
         read.batch(startingOffsets='{"0": 0, "1": 0}').partitions()
 
 
@@ -108,9 +108,9 @@ def test_rows_that_are_trimmed_while_a_task_reads_are_treated_alike(
     strict, lenient = read.stream(), read.stream(failOnDataLoss="false")
     (part,) = strict.partitions({"0": 0, "1": 3}, {"0": 7, "1": 3})
     read.topic.low, read.topic.high = [low, 0], [9, 3]
-    with pytest.raises(TaskFailed, match=rf"{lost} rows of topic t.*failOnDataLoss") as told:
+    with pytest.raises(TaskFailed, match=rf"{lost} rows of topic t.*failOnDataLoss") as raised:
         rows(strict, [part])
-    assert told.value.code == "OFFSET_TRIMMED"
+    assert raised.value.code == "OFFSET_TRIMMED"
     with caplog.at_level(logging.WARNING, "oncegate_spark"):
         assert len(rows(lenient, [part])) == left
     assert f"{lost} rows of topic t" in caplog.text
@@ -125,9 +125,9 @@ def test_an_answer_that_contradicts_itself_about_trimmed_offsets_fails_the_task(
     (part,) = reader.partitions({"0": 3, "1": 3}, {"0": 7, "1": 3})
     spoilt = [problem(410, "OFFSET_TRIMMED", "fix", low_offset=low)]
     monkeypatch.setattr(read.topic, "records", lambda *asked: spoilt.pop() if spoilt else records(*asked))
-    with pytest.raises(TaskFailed) as told:
+    with pytest.raises(TaskFailed) as raised:
         rows(reader, [part])
-    assert told.value.code == "OFFSET_TRIMMED"
+    assert raised.value.code == "OFFSET_TRIMMED"
 
 
 def test_a_stream_reads_at_most_its_limit_and_continues_where_it_ended(read: Read) -> None:
@@ -236,8 +236,8 @@ def test_a_schema_that_the_topic_has_not_is_refused_on_the_driver(read: Read) ->
 
 def test_an_unreachable_gateway_is_reported_on_the_driver(read: Read) -> None:
     for on_down, how in (("block", ""), ("fail", "on_down allows no further retries, after 1 tries")):
-        given = {"url": "http://127.0.0.1:1", "topic": "t", "timeoutMs": "1000", "onDown": on_down}
-        source = OncegateSource(given)
+        options = {"url": "http://127.0.0.1:1", "topic": "t", "timeoutMs": "1000", "onDown": on_down}
+        source = OncegateSource(options)
         with pytest.raises(OncegateError, match=rf"look at topic t.*127\.0\.0\.1:1.*{how}"):
             source.schema()
 

@@ -39,8 +39,8 @@ def sql(job: Job) -> Sql:
 
 
 def test_rows_are_inserted_into_a_view_and_selected_from_another(sql: Sql) -> None:
-    given = sql.options(write="ids", idCol="id")
-    sql.run(f"CREATE TEMPORARY VIEW $t_in {COLUMNS} USING oncegate OPTIONS ({given})")
+    options = sql.options(write="ids", idCol="id")
+    sql.run(f"CREATE TEMPORARY VIEW $t_in {COLUMNS} USING oncegate OPTIONS ({options})")
     sql.run("INSERT INTO $t_in VALUES ('a', 1), ('b', 2)")
     sql.run("INSERT INTO $t_in SELECT id, n + 1 FROM VALUES ('b', 1), ('c', 2) AS x(id, n)")
     sql.run("INSERT INTO $t_in (n, id) VALUES (4, 'd')")
@@ -77,9 +77,9 @@ def test_a_table_keeps_its_options_for_every_read_of_it(sql: Sql) -> None:
 
 def test_a_table_of_a_topic_that_is_not_there_or_with_an_option_that_does_nothing_is_refused(sql: Sql) -> None:
     sql.refused(f"CREATE TABLE $t USING oncegate OPTIONS ({sql.options()})", "no topic t in namespace")
-    given = sql.options(write="ids", idCol="id")
+    options = sql.options(write="ids", idCol="id")
     sql.refused(
-        f"CREATE TABLE $t USING oncegate OPTIONS ({given})", "idCol does nothing on a read|write does nothing on"
+        f"CREATE TABLE $t USING oncegate OPTIONS ({options})", "idCol does nothing on a read|write does nothing on"
     )
     sql.refused(f"CREATE TABLE $t USING oncegate OPTIONS ({sql.options()}) LOCATION '/x'", "has no LOCATION")
 

@@ -99,9 +99,9 @@ def test_ids_of_each_type_are_asked_for_as_the_ledger_knows_them(job: Job) -> No
         topic, some = "-".join(names), given.select(*names)
         with job.gateway.attempt() as attempt:
             attempt.produce(topic, there.select(names).slice(0, 2), id_col=tuple(names))
-        found = oncegate_spark.verify(some, some, ",".join(names), id_set=topic, **where)
-        assert {kind: count for kind, count in found.ids.items() if count} == {"ok": 2, "unrecorded": 1}, names
-        found.rows.unpersist()
+        report = oncegate_spark.verify(some, some, ",".join(names), id_set=topic, **where)
+        assert {kind: count for kind, count in report.ids.items() if count} == {"ok": 2, "unrecorded": 1}, names
+        report.rows.unpersist()
 
 
 def test_rows_written_between_the_ledgers_answer_and_the_reading_are_asked_for_again(

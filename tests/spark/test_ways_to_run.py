@@ -95,8 +95,8 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
     python = folder / "bin/python"
     without = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     probe = "import pyspark, pyarrow, importlib.util; print(importlib.util.find_spec('oncegate_spark'))"
-    found = subprocess.run([python, "-c", probe], env=without, capture_output=True, text=True, check=True)
-    assert found.stdout == "None\n"
+    outcome = subprocess.run([python, "-c", probe], env=without, capture_output=True, text=True, check=True)
+    assert outcome.stdout == "None\n"
     return python
 
 
@@ -107,11 +107,11 @@ def once(count: int) -> Counter[int]:
 def test_spark_connect_writes_once(place: Place) -> None:
     # Connect's server takes a free port under this name alone, else 15002, which another run may hold (SPARK-42272).
     environment = {"PYTHONPATH": str(ROOT / "spark_client"), "SPARK_TESTING": "1"}
-    said = place.run(sys.executable, sys.executable, "one_job.py", *place.asks, "local[2]", **environment)
+    output = place.run(sys.executable, sys.executable, "one_job.py", *place.asks, "local[2]", **environment)
     assert place.published() == once(100)
     assert place.counters()["duplicate_commits"] == 1
-    assert "through Spark Connect listeners run on the client" in said
-    assert "DUPLICATE rows=100 suppressed=100" in said, "the line in the server's log instead"
+    assert "through Spark Connect listeners run on the client" in output
+    assert "DUPLICATE rows=100 suppressed=100" in output, "the line in the server's log instead"
 
 
 WITHOUT_REGISTER = """
@@ -140,21 +140,21 @@ def test_an_environment_that_is_not_activated_names_the_variables_to_export_and_
     (place.folder / "job.py").write_text(WITHOUT_REGISTER)
     monkeypatch.setenv("PATH", os.pathsep.join([str(bare.parent), "/usr/bin", "/bin"]))
     started = (sys.executable, "job.py", *place.asks)
-    said = place.run(None, *started)
-    assert re.search(r"SAID: .*DATA_SOURCE_NOT_FOUND.*Failed to find the data source: oncegate", said)
-    assert re.search(rf"SAID: .*python3 of PATH.*no oncegate_spark: export PYSPARK_PYTHON={sys.executable}", said)
-    said = place.run(None, *started, PYSPARK_PYTHON=sys.executable)
-    assert "SAID" not in said
+    output = place.run(None, *started)
+    assert re.search(r"SAID: .*DATA_SOURCE_NOT_FOUND.*Failed to find the data source: oncegate", output)
+    assert re.search(rf"SAID: .*python3 of PATH.*no oncegate_spark: export PYSPARK_PYTHON={sys.executable}", output)
+    output = place.run(None, *started, PYSPARK_PYTHON=sys.executable)
+    assert "SAID" not in output
     assert place.published() == once(3)
 
 
 def test_the_client_shipped_by_py_files_writes_once(place: Place, wheel: Path, bare: Path) -> None:
     """The wheel's name must end in .zip: Spark puts nothing else on its workers' path."""
     shipped = copy(wheel, place.folder / "oncegate_spark.zip")
-    said = place.submit(str(bare), "local[2]", "--py-files", str(shipped))
+    output = place.submit(str(bare), "local[2]", "--py-files", str(shipped))
     assert place.published() == once(100)
     assert place.counters()["duplicate_commits"] == 1
-    told = [line for line in said.splitlines() if line.startswith("told: ")]
+    told = [line for line in output.splitlines() if line.startswith("told: ")]
     assert told == [f"told: batch 0, {written} of 100 rows written" for written in (100, 0)]
 
 
@@ -184,10 +184,10 @@ def test_a_packed_environment_writes_once_where_the_driver_has_unpacked_it_too(p
 def test_an_executor_killed_in_the_middle_of_a_staged_write_costs_nothing(place: Place) -> None:
     (place.folder / "kill").touch()
     client = str(ROOT / "spark_client")
-    said = place.submit(sys.executable, "local-cluster[2,1,1024]", PYTHONPATH=client)
+    output = place.submit(sys.executable, "local-cluster[2,1,1024]", PYTHONPATH=client)
     assert (place.folder / "killed").exists()
-    assert "Lost executor" in said
-    assert "told: batch 0, 100 of 100 rows written" in said
+    assert "Lost executor" in output
+    assert "told: batch 0, 100 of 100 rows written" in output
     assert place.published() == once(100)
     counters = place.counters()
     assert counters["staged_rows"] > 100  # more than the job has: the dead executor's staged rows are included

@@ -61,8 +61,8 @@ class DocumentClient:
         assert not given, f"{operation_id} does not name {given}"
         request = urllib.request.Request(f"{self._url}{path}?{urlencode(query)}", body, headers, method=method.upper())
         with urllib.request.urlopen(request) as answer:
-            found: bytes = answer.read()
-            return found
+            rows_read: bytes = answer.read()
+            return rows_read
 
     def send(self, operation_id: str, body: bytes, **given: str) -> PackedAnswer:
         """Sends a packed body; the header Oncegate-Token is passed as `token`, and so on."""

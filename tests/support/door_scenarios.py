@@ -41,8 +41,8 @@ def produce(expected: str, token: bytes, call: int, rows: Any = ROWS, **more: An
 
 
 def stage(expected: str, token: bytes, chunk: int = 0, **more: Any) -> tuple[str, dict[str, Any], str]:
-    asked = {"name": NAME, "owner": "run:1", "token": token, "chunk": chunk, "rows": ROWS}
-    return "stage", {**asked, **more}, expected
+    request = {"name": NAME, "owner": "run:1", "token": token, "chunk": chunk, "rows": ROWS}
+    return "stage", {**request, **more}, expected
 
 
 def commit(expected: str, nonce: bytes, token: bytes, of: int, rows: int = 3, **more: Any) -> Any:

@@ -91,7 +91,7 @@ class Broker:
 
     def messages(self, partition: Partition, isolation: str = "read_committed") -> list[Message]:
         """Returns the messages of a partition up to its end, as another client reads them at this isolation level."""
-        asked = {
+        request = {
             **self._as_admin(),
             "group.id": "test",
             "isolation.level": isolation,
@@ -99,7 +99,7 @@ class Broker:
             # The end is signalled by an empty answer, which a broker delays for this long.
             "fetch.wait.max.ms": 10,
         }
-        consumer = Consumer({**asked, "enable.partition.eof": True})
+        consumer = Consumer({**request, "enable.partition.eof": True})
         consumer.assign([TopicPartition(*partition, OFFSET_BEGINNING)])
         found = []
         try:

@@ -111,10 +111,10 @@ class Cluster:
 
     def ask(self, method: str, path: str, body: Object | None = None, form: str = "application/json") -> Object:
         """Sends a request to the API. Raises Refused."""
-        found: Object = json.loads(
+        answer: Object = json.loads(
             self._answer(method, path, None if body is None else json.dumps(body).encode(), form)
         )
-        return found
+        return answer
 
     def _answer(self, method: str, path: str, data: bytes | None, form: str) -> bytes:
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": form}
@@ -153,9 +153,9 @@ class Cluster:
     def evict(self, pod: Object) -> int:
         """Requests an eviction, as a drain does. Returns the status of the answer."""
         name, namespace = (pod["metadata"][key] for key in ("name", "namespace"))
-        asked = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
+        request = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
         try:
-            self.ask("POST", f"/api/v1/namespaces/{namespace}/pods/{name}/eviction", asked)
+            self.ask("POST", f"/api/v1/namespaces/{namespace}/pods/{name}/eviction", request)
         except Refused as error:
             return error.status
         return 201

@@ -21,8 +21,8 @@ class Query:
 
     def __init__(self, gateway: Gateway, folder: Path, run: str = "run-1", **more: str) -> None:
         self.gateway, self.folder, self.run = gateway, folder, run
-        given = {"url": gateway.url, "namespace": gateway.namespace, "checkpointLocation": str(folder)}
-        self.options = Options.read({**given, **(more or LANES)})
+        options = {"url": gateway.url, "namespace": gateway.namespace, "checkpointLocation": str(folder)}
+        self.options = Options.read({**options, **(more or LANES)})
         self.found: BatchInput | None = None
 
     def write(self, batch: int, *batches: pa.RecordBatch) -> Any:
@@ -46,8 +46,8 @@ class Query:
         return acks.send(str(self.folder))
 
     def standing(self, name: str = "a") -> Any:
-        known = self.gateway.producer(self.producer(name), driver="q").explain()
-        return known["watermark"], known["done"]
+        explained = self.gateway.producer(self.producer(name), driver="q").explain()
+        return explained["watermark"], explained["done"]
 
     def producer(self, name: str) -> str:
         """Returns the gateway's name for the lane that the rows call `name`."""

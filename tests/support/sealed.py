@@ -65,8 +65,8 @@ def names(first: int, last: int) -> Sequence[str]:
 
 def counters(served: Served) -> tuple[int, int, int]:
     """Returns the number of ids known, of ids in memory, and of ids sealed."""
-    found = served.shard.counters()
-    return found["ids"], served.shard.journal.index.claims.ids, found["cold_ids"]
+    counts = served.shard.counters()
+    return counts["ids"], served.shard.journal.index.claims.ids, counts["cold_ids"]
 
 
 def files(ledgers: GatedLedgers) -> dict[str, bytes]:

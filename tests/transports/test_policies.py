@@ -117,9 +117,9 @@ async def test_every_transport_grants_all_in_shadow_mode_with_the_would_be_verdi
     assert (await put(doors, {"shadow": True}))["shadow"] is True
     for call, (name, ask) in enumerate(DOORS.items()):
         new = f"{call:016d}"
-        told = await ask(doors, [known, held, new, new], OTHER, call)
+        answer = await ask(doors, [known, held, new, new], OTHER, call)
         shadow = () if name == "packed" else ("DUPLICATE", "BUSY", "GRANTED", "SAME")
-        assert told == ClaimAnswer(("GRANTED",) * 4, claim=True, shadow=shadow), name
+        assert answer == ClaimAnswer(("GRANTED",) * 4, claim=True, shadow=shadow), name
     counted = (await put(doors, {}))["counters"]
     assert (counted["duplicates"], counted["busy"], counted["same"]) == (6, 6, 6), "decided and counted as ever"
     assert counted["shadowed_ids"] == 18
@@ -200,9 +200,9 @@ async def test_every_door_grants_all_unchecked_while_the_ledger_is_down_and_all_
     assert (await put(doors, {"on_ledger_down": "pass_marked"}))["on_ledger_down"] == "pass_marked"
     await go_down(doors, monkeypatch)
     for call, (name, ask) in enumerate(DOORS.items()):
-        told = await ask(doors, [known, new, new], OTHER, call)
+        answer = await ask(doors, [known, new, new], OTHER, call)
         named = name not in ("packed", "packed with shadow")  # in these zeros mean that there is none
-        assert told == ClaimAnswer(("GRANTED+UNCHECKED", "GRANTED+UNCHECKED", "SAME"), claim=named), name
+        assert answer == ClaimAnswer(("GRANTED+UNCHECKED", "GRANTED+UNCHECKED", "SAME"), claim=named), name
     for way in (HttpDoor(doors), GrpcDoor(doors)):
         settled = await way.ask("complete", {"claim": bytes(16)})
         assert (settled["state"], settled["settled"]) == ("DONE", 0)
@@ -227,10 +227,10 @@ async def test_every_transport_grants_all_unchecked_in_shadow_mode_with_the_woul
     await put(doors, {"on_ledger_down": "pass_marked", "shadow": True})
     await go_down(doors, monkeypatch)
     for call, (name, ask) in enumerate(DOORS.items()):
-        told = await ask(doors, ["n" * 16, "n" * 16], OTHER, call)
+        answer = await ask(doors, ["n" * 16, "n" * 16], OTHER, call)
         named = name not in ("packed", "packed with shadow")
         shadow = () if name == "packed" else ("GRANTED", "SAME")
-        assert told == ClaimAnswer(("GRANTED+UNCHECKED",) * 2, claim=named, shadow=shadow), name
+        assert answer == ClaimAnswer(("GRANTED+UNCHECKED",) * 2, claim=named, shadow=shadow), name
 
 
 async def test_at_every_door_claims_are_refused_while_the_ledger_is_down_unless_it_is_set_otherwise(

@@ -64,9 +64,9 @@ async def test_one_namespaces_requests_consume_no_others_quota() -> None:
         try:
             await doors.call("Claim", message_of("claim", {"token": TOKEN, "call": 0, "packed": MANY}))
         except grpc.aio.AioRpcError as error:
-            told = refusal_of(error)
-            assert told.code == grpc.StatusCode.RESOURCE_EXHAUSTED
-            assert told.retry is not None
-            assert told.retry.retry_delay.ToMilliseconds() > 50_000
+            message = refusal_of(error)
+            assert message.code == grpc.StatusCode.RESOURCE_EXHAUSTED
+            assert message.retry is not None
+            assert message.retry.retry_delay.ToMilliseconds() > 50_000
         else:
             raise AssertionError("both doors are of one namespace")

@@ -46,8 +46,8 @@ async def arrow_claim(http: Any, token: int, headers: dict[str, str]) -> Any:
 
 
 async def json_produce(http: Any, token: int, headers: dict[str, str]) -> Any:
-    asked = {"token": f"{token:032x}", "call": 0, "id_col": ["id"], "records": [{"id": "a" * 16}]}
-    return await http.post_json(PRODUCE, asked, headers)
+    request = {"token": f"{token:032x}", "call": 0, "id_col": ["id"], "records": [{"id": "a" * 16}]}
+    return await http.post_json(PRODUCE, request, headers)
 
 
 async def arrow_produce(http: Any, token: int, headers: dict[str, str]) -> Any:

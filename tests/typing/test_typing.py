@@ -29,10 +29,10 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[tuple[int, s
     assert not done.stderr, done.stderr
     said: dict[str, set[tuple[int, str]]] = {name: set() for name in RIGHT + WRONG}
     for line in done.stdout.splitlines():
-        found = FOUND.match(line)
-        assert found or ": note: " in line, line
-        if found:
-            said[Path(found[1]).name].add((int(found[2]), found[3]))
+        match = FOUND.match(line)
+        assert match or ": note: " in line, line
+        if match:
+            said[Path(match[1]).name].add((int(match[2]), match[3]))
     return said
 
 

@@ -272,10 +272,10 @@ def test_a_registry_that_cannot_be_asked_is_one_error_without_its_secret(
     monkeypatch: pytest.MonkeyPatch, url: str, auth: str, words: str
 ) -> None:
     monkeypatch.setenv(sources.REGISTRY_AUTH, auth)
-    with pytest.raises(OncegateError) as told:
+    with pytest.raises(OncegateError) as raised:
         ids_of("avro:id", SchemaRegistry(url) if url else None)
-    assert words in told.value.detail
-    assert "s3cret" not in told.value.detail
+    assert words in raised.value.detail
+    assert "s3cret" not in raised.value.detail
 
 
 def test_a_registry_that_is_not_asked_and_a_file_that_is_no_certificate_are_refused(tmp_path: Path) -> None:

@@ -116,8 +116,8 @@ def test_csv_value_that_its_type_does_not_give_back_is_refused_with_its_line(
     fitting = {"at": "2026-11-20 08:15:00Z", "local": "2026-11-20T08:15:00", "day": "2026-11-20", "ok": "true"}
     good = fitting.get(name, "1")
     path = csv_of(tmp_path / "a.csv", ["id", name], [["two\nlines", good], ["", good], ["", text], ["", good]])
-    told = rf"^--input {path}, line 5: column '{name}' is .* in the topic, and "
-    with pytest.raises(BadRequest, match=told) as raised:
+    message = rf"^--input {path}, line 5: column '{name}' is .* in the topic, and "
+    with pytest.raises(BadRequest, match=message) as raised:
         read(path, FLAT)
     assert json.dumps(text) in str(raised.value)
     # Columns that were not requested do not matter.

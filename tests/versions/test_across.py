@@ -125,9 +125,9 @@ def test_what_users_of_the_old_client_had_holds_across_versions(
     (tmp_path / "renamed_names.py").write_text(PLUGIN)
     own["PYTHONPATH"] = f"{own['PYTHONPATH']}:{tmp_path}"
     where = "import oncegate, oncegate_spark; print(oncegate.__version__, oncegate_spark.__version__)"
-    told = subprocess.run([sys.executable, "-c", where], env=own, cwd=old.tree, capture_output=True, check=True)
+    output = subprocess.run([sys.executable, "-c", where], env=own, cwd=old.tree, capture_output=True, check=True)
     wanted = (oncegate.__version__, VERSION)
-    assert told.stdout.decode().split() == list(wanted if server_is_new else wanted[::-1])
+    assert output.stdout.decode().split() == list(wanted if server_is_new else wanted[::-1])
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "renamed_names", *OF_THE_CLIENT]
     command += [] if server_is_new else [f"--ignore={path}" for path in INNER]
     done = subprocess.run(command, cwd=old.tree, env=own, capture_output=True, text=True, check=False)

@@ -66,9 +66,9 @@ async def test_a_call_that_finds_no_free_connection_in_time_was_never_sent() -> 
         async with AsyncGateway(stub.url, connections_max=1) as gateway:
             first = asyncio.create_task(gateway.describe())
             await gate.until_held(1)
-            with pytest.raises(Unreachable, match="all 1 connections were in use; nothing was written") as told:
+            with pytest.raises(Unreachable, match="all 1 connections were in use; nothing was written") as raised:
                 await gateway.settle("c", "complete", 200)
-            assert told.value.outcome is Outcome.NOT_WRITTEN
+            assert raised.value.outcome is Outcome.NOT_WRITTEN
             gate.open.set()
             await first
         assert len(stub.asked) == 1

@@ -64,8 +64,8 @@ class Place:
     @property
     def ids(self) -> list[str]:
         """Returns the ids in the table, sorted by their bytes."""
-        found = self.run("SELECT id FROM oncegate_ids")
-        return sorted(one.decode() if isinstance(one, bytes) else one for one in found)
+        outcome = self.run("SELECT id FROM oncegate_ids")
+        return sorted(one.decode() if isinstance(one, bytes) else one for one in outcome)
 
 
 @pytest.fixture(params=["sqlite", "postgresql", "mariadb"])
@@ -106,11 +106,11 @@ def test_a_table_that_merges_distinct_ids_is_refused_and_stays_unchanged(
     tables = OTHER_TABLES[request.node.callspec.params["place"]]
     place.run(f"CREATE TABLE oncegate_ids {tables[number % len(tables)]}")
     sink = place.sink()
-    told = r"^table oncegate_ids (takes different|keeps what is|does not give).*make its column id var.*nothing was"
+    message = r"^table oncegate_ids (takes different|keeps what is|does not give).*make its column id var.*nothing was"
     with closing(sink):
-        with pytest.raises(SinkRefused, match=told):
+        with pytest.raises(SinkRefused, match=message):
             sink.create_table()
-        with pytest.raises(SinkRefused, match=told):
+        with pytest.raises(SinkRefused, match=message):
             Delivery(gateway, sink).deliver(RECORDS[:1])
         assert gateway.explain(LIKE[0])["state"] == "ABSENT"
     assert place.ids == place.run("SELECT n FROM orders") == []

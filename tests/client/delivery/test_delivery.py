@@ -170,9 +170,9 @@ def test_a_resolver_completes_what_the_sink_has_and_frees_what_it_has_not(gatewa
     while gateway.explain("a")["state"] != "CLAIMED_OVER":
         pass
     with gateway.attempt() as other:
-        held = other.claim(["d"])
+        claimed = other.claim(["d"])
         assert Resolver(gateway, shelf.sink()).resolve(["a", "b", "c", "d", "e", "a"]) == Resolved(1, 1, 1)
-        other.release(held)
+        other.release(claimed)
     states = {one: gateway.explain(one)["state"] for one in "abce"}
     assert states == {"a": "DONE", "b": "ABSENT", "c": "DONE", "e": "ABSENT"}
     assert shelf.asked == [["a", "b"]]

@@ -51,12 +51,12 @@ def test_take_names_its_owner_and_reports_its_own_ids(connect: Connect) -> None:
     answer = Answer(body=packed([GRANTED, DUPLICATE, SAME, BUSY]))
     with StubGateway(LOST, answer) as stub, connect(stub.url) as gateway:
         taken = gateway.take("Müller & Söhne", (name for name in ["a", "b", "a", "c"]))
-        asked = stub.asked[-1]
+        requests = stub.asked[-1]
     assert (taken.granted, taken.dropped, taken.busy) == (["a"], ["b", "a"], ["c"])
-    assert asked.path.endswith("/ids:take")
-    assert asked.headers["oncegate-owner"] == "M%C3%BCller%20%26%20S%C3%B6hne"
-    assert asked.headers["accept"] == codecs.PACKED
-    assert pa.ipc.open_stream(asked.body).read_all().column(0).to_pylist() == ["a", "b", "a", "c"]
+    assert requests.path.endswith("/ids:take")
+    assert requests.headers["oncegate-owner"] == "M%C3%BCller%20%26%20S%C3%B6hne"
+    assert requests.headers["accept"] == codecs.PACKED
+    assert pa.ipc.open_stream(requests.body).read_all().column(0).to_pylist() == ["a", "b", "a", "c"]
 
 
 @pytest.mark.parametrize("owner", [20261120, None, b"load", ""])
@@ -187,9 +187,9 @@ def test_reading_a_topic_continues_after_rows_removed_by_retention(connect: Conn
 
 def test_a_trimmed_offset_is_answered_with_the_lowest_kept(connect: Connect) -> None:
     gone = problem(410, "OFFSET_TRIMMED", "fix", low_offset=4)
-    with StubGateway(gone) as stub, connect(stub.url) as gateway, pytest.raises(OffsetTrimmed) as told:
+    with StubGateway(gone) as stub, connect(stub.url) as gateway, pytest.raises(OffsetTrimmed) as raised:
         gateway.fetch("t", 1)
-    assert told.value.low_offset == 4
+    assert raised.value.low_offset == 4
 
 
 def test_a_stage_may_choose_its_partitions_by_columns(connect: Connect) -> None:

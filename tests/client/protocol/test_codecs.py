@@ -181,8 +181,8 @@ def test_many_small_rows_are_cut_as_well(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_row_that_cannot_be_cut_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codecs, "BODY_BYTES_MAX", 1_000)
-    told = r"^one row takes \d+ bytes.*1 MiB a record and 32 MiB.*GET /v1/limits.*; nothing was written$"
-    with pytest.raises(Refused, match=told):
+    message = r"^one row takes \d+ bytes.*1 MiB a record and 32 MiB.*GET /v1/limits.*; nothing was written$"
+    with pytest.raises(Refused, match=message):
         list(codecs.chunks([rows(3, 2_000)]))
 
 

@@ -185,7 +185,7 @@ def test_a_leftover_of_a_dead_task_holds_back_its_own_batch_alone(
 ) -> None:
     query = Query(gateway, tmp_path, **SCOPED)
     dead = gateway.attempt(scope=("q", 4), id_set="t")
-    held = dead.claim(["left"])
+    claimed = dead.claim(["left"])
     for batch, name in ((4, "x"), (5, "y"), (6, "z")):
         query.commit(batch, query.write(batch, lane(name, 1)))
         query.log(batch)
@@ -193,7 +193,7 @@ def test_a_leftover_of_a_dead_task_holds_back_its_own_batch_alone(
         assert "the ids of batch 4 not acked yet, NOT_DONE: open claims of batch 4" in caplog.text
         assert (gateway.explain("x", id_set="t")["state"], query.noted) == ("DONE", 1)
     assert [gateway.explain(name, id_set="t")["state"] for name in ("y", "z")] == ["ABSENT"] * 2
-    dead.complete(held)
+    dead.complete(claimed)
     assert (query.begin(), query.noted) == (1, 0)
     assert [gateway.explain(name, id_set="t")["state"] for name in ("x", "left")] == ["ABSENT"] * 2
 
@@ -242,8 +242,13 @@ def test_where_the_offset_log_is_written_late_nothing_is_written_or_committed(qu
 def test_without_a_checkpoint_here_the_log_warns_that_nothing_will_be_acked(
     query: Query, caplog: pytest.LogCaptureFixture
 ) -> None:
-    given = {"url": query.gateway.url, "namespace": query.gateway.namespace, "checkpointLocation": "s3://b/c", **LANES}
-    writer: Any = writer_of(Options.read(given), None)
+    options = {
+        "url": query.gateway.url,
+        "namespace": query.gateway.namespace,
+        "checkpointLocation": "s3://b/c",
+        **LANES,
+    }
+    writer: Any = writer_of(Options.read(options), None)
     message = writer.write(iter([lane("a", 1)]), new_token(), Task(query="q", batch="0", run="r"))
     writer.commit([message], 0)
     assert "batch 0 is not acked" in caplog.text

@@ -92,10 +92,10 @@ def test_a_location_without_offsets_differs_from_an_unreadable_one(server: S3) -
 
 
 def test_no_error_contains_a_key() -> None:
-    with pytest.raises(BadOption, match="checkpointUrl s4://bucket/c is no address") as told:
+    with pytest.raises(BadOption, match="checkpointUrl s4://bucket/c is no address") as raised:
         find_input(None, {}, "s4://name:secret@bucket/c?access=secret")
-    assert "secret" not in str(told.value)
-    assert told.value.__suppress_context__
+    assert "secret" not in str(raised.value)
+    assert raised.value.__suppress_context__
 
 
 @pytest.mark.parametrize("spelling", ["webhdfs://{}/{}", "hdfs://127.0.0.1:8020/{1}", "hdfs://cluster/{1}", "/{1}"])

@@ -79,11 +79,11 @@ def test_granted_ids_are_written_and_completed_before_busy_ones_are_waited_for(g
     """Opposite orders would otherwise wait for each other until a lease ends."""
     states: list[str] = []
     with gateway.attempt() as other:
-        held = other.claim(["b"], 60_000)
+        claimed = other.claim(["b"], 60_000)
 
         def waiting() -> None:
             states.append(gateway.explain("a")["state"])
-            other.complete(held)
+            other.complete(claimed)
 
         place = Place()
         with (
@@ -271,5 +271,5 @@ def test_in_shadow_mode_every_row_is_written_as_if_without_claims(gateway: Gatew
             one.settle(rows("a", "b", "a"))
             assert (one.progress.written, one.progress.suppressed) == (3, 0)
     assert place.counted == {"a": 4, "b": 2}
-    told = counters(gateway)
-    assert (told["duplicates"], told["granted"], told["same"]) == (2, 2, 2)
+    counts = counters(gateway)
+    assert (counts["duplicates"], counts["granted"], counts["same"]) == (2, 2, 2)

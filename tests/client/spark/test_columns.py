@@ -133,10 +133,10 @@ def test_a_null_inside_where_the_topic_takes_none_is_refused(gateway: Gateway) -
 
 def test_names_are_taken_without_regard_to_case_where_the_session_does(gateway: Gateway, way: dict[str, str]) -> None:
     gateway.create_topic("t", schema=pa.schema([("id", pa.string()), ("Who", pa.string())]))
-    rows, given = pa.record_batch({"WHO": ["ann"], "ID": ["a"]}), {**way}
+    rows, options = pa.record_batch({"WHO": ["ann"], "ID": ["a"]}), {**way}
     with pytest.raises(TaskFailed, match=r"caseSensitive is true here, and this would take .*WHO for Who"):
-        write(gateway, rows, Task(is_case_sensitive=True), **given)
-    write(gateway, rows, **given)
+        write(gateway, rows, Task(is_case_sensitive=True), **options)
+    write(gateway, rows, **options)
     assert rows_in(gateway) == [{"id": "a", "Who": "ann"}]
 
 

@@ -55,11 +55,11 @@ def test_overwriting_is_refused_on_the_driver() -> None:
 
 
 def test_first_wins_without_a_write_id_is_refused_for_df_write_only() -> None:
-    given = {"onReplayMismatch": "first_wins"}
+    options = {"onReplayMismatch": "first_wins"}
     with pytest.raises(BadOption, match="writeId"):
-        source(**given).writer(SCHEMA, False)
-    source(**given, writeId="w").writer(SCHEMA, False)
-    source(**given).streamWriter(SCHEMA, False)
+        source(**options).writer(SCHEMA, False)
+    source(**options, writeId="w").writer(SCHEMA, False)
+    source(**options).streamWriter(SCHEMA, False)
 
 
 def test_a_checkpoint_without_offsets_is_no_micro_batch(tmp_path: Path) -> None:

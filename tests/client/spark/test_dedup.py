@@ -96,10 +96,10 @@ def test_dedup_looks_at_the_workers_python_and_the_types_on_the_driver(
         return SimpleNamespace(isStreaming=False, sparkSession=session, columns=list(columns), schema=schema)
 
     bare, own = str(tmp_path / "bare/bin/python"), sys.executable
-    asked = {"job_key": "k", "gateway": "http://127.0.0.1:1"}
+    request = {"job_key": "k", "gateway": "http://127.0.0.1:1"}
     with pytest.raises(BadOption, match=r"which has no oncegate_spark and no pyarrow: export PYSPARK_PYTHON="):
-        dedup(df(bare, id=StringType()), "id", **asked)
+        dedup(df(bare, id=StringType()), "id", **request)
     with pytest.raises(BadOption, match="lasts is of type interval year to month"):
-        dedup(df(own, id=StringType(), lasts=YearMonthIntervalType()), "id", **asked)
+        dedup(df(own, id=StringType(), lasts=YearMonthIntervalType()), "id", **request)
     with pytest.raises(BadId, match=r"id is of type string collate UNICODE_CI, .*cast"):
-        dedup(df(own, id=StringType("UNICODE_CI")), "id", **asked)
+        dedup(df(own, id=StringType("UNICODE_CI")), "id", **request)

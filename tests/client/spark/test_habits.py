@@ -21,9 +21,9 @@ def test_an_option_of_another_connector_is_answered_in_one_line(habit: Habit) ->
     for read in (*reads, Options.read):
         with pytest.raises(BadOption) as raised:
             read({**LEAST, habit.name: "1"})
-        told = str(raised.value)
-        assert told == f"{habit.name} is {habit.connector}'s option; {habit.here}"
-        assert "\n" not in told
+        message = str(raised.value)
+        assert message == f"{habit.name} is {habit.connector}'s option; {habit.here}"
+        assert "\n" not in message
 
 
 def test_each_recommended_replacement_is_an_option_of_ours() -> None:

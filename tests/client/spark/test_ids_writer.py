@@ -55,8 +55,8 @@ def test_a_write_without_new_rows_warns_with_the_reason(gateway: Gateway, caplog
     write.writer.commit([write.task()], 9)
     assert "suppressed" not in caplog.text
     write.writer.commit([write.task(1, 2), write.task(3)], 10)
-    told = 'batch 10: all 3 rows are suppressed and none is written: each is written already, by its id in set "t"'
-    assert told in caplog.text
+    message = 'batch 10: all 3 rows are suppressed and none is written: each is written already, by its id in set "t"'
+    assert message in caplog.text
 
 
 def test_the_same_rows_go_to_two_topics_whole_and_a_retry_of_either_writes_nothing(gateway: Gateway) -> None:

@@ -132,9 +132,9 @@ def test_an_option_of_another_write_mode_is_refused_with_the_mode_it_belongs_to(
     read = ReadOptions.read if mode == "read" else Options.read
     with pytest.raises(BadOption, match=rf"^{name} does nothing (on a |with write=){mode}; ") as raised:
         read({**BY_MODE[mode], name: "1"})
-    told = str(raised.value)
-    assert all(other == "read" or other in told for other in BELONGS[name])
-    assert ("reading" in told) == (BELONGS[name] == {"read"})
+    message = str(raised.value)
+    assert all(other == "read" or other in message for other in BELONGS[name])
+    assert ("reading" in message) == (BELONGS[name] == {"read"})
 
 
 @pytest.mark.parametrize("mode", BY_MODE)

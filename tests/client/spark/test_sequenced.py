@@ -55,8 +55,8 @@ def test_rows_of_several_lanes_are_written_lane_by_lane_and_in_order(gateway: Ga
         assert one.upto == {"a@sink": 5, "b@sink": 9, "c@sink": 0}
         assert (one.progress.row_count, one.progress.written, one.progress.suppressed) == (6, 6, 0)
     assert Kept.rows == [("a", 1), ("a", 2), ("b", 7), ("b", 9), ("a", 5), ("c", 0)]
-    known = gateway.producer("a@sink", driver="q").explain()
-    assert (known["lease_left_ms"], known["done"], known["open"]) == (0, [[1, 2], [5, 5]], [])
+    explained = gateway.producer("a@sink", driver="q").explain()
+    assert (explained["lease_left_ms"], explained["done"], explained["open"]) == (0, [[1, 2], [5, 5]], [])
 
 
 def test_a_retry_drops_what_is_written_and_writes_the_rest(gateway: Gateway, kept: Any) -> None:
@@ -248,12 +248,12 @@ def test_a_source_goes_to_two_targets_whole(gateway: Gateway, kept: Any) -> None
 
 
 def test_outside_a_stream_an_owner_of_the_retries_must_be_named(gateway: Gateway, kept: Any) -> None:
-    given = {"url": gateway.url, "namespace": gateway.namespace, **LANES}
-    writer: Any = writer_of(Options.read(given), None)
+    options = {"url": gateway.url, "namespace": gateway.namespace, **LANES}
+    writer: Any = writer_of(Options.read(options), None)
     with pytest.raises(TaskFailed, match=r'option\("txnAppId"') as raised:
         writer.write(iter([lane("a", 1)]), new_token(), Task())
     assert isinstance(raised.value.__cause__, NoIdentity)
-    named: Any = pickle.loads(pickle.dumps(writer_of(Options.read({**given, "txnAppId": "load"}), None)))
+    named: Any = pickle.loads(pickle.dumps(writer_of(Options.read({**options, "txnAppId": "load"}), None)))
     assert named.write(iter([lane("a", 1)]), new_token(), Task()).written == 1
     name = f"a@{named.options.target}"
     assert gateway.producer(name, driver="load").explain()["driver"] == "load"

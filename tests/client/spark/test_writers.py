@@ -53,8 +53,8 @@ def test_a_sinks_error_reports_what_is_written_and_what_is_unknown(
 ) -> None:
     monkeypatch.setattr(sinks, "files", BrokenSink)
     write = Write(gateway, None, write="claim", idCol="id", sink="oncegate_spark.spark.sinks:files")
-    told = r"OSError: no space left.*unknown: 1 rows were handed to the sink.*; 1 rows were written and completed"
-    with pytest.raises(TaskFailed, match=told) as raised:
+    message = r"OSError: no space left.*unknown: 1 rows were handed to the sink.*; 1 rows were written and completed"
+    with pytest.raises(TaskFailed, match=message) as raised:
         write.writer.write(batches(1, 2, 3), new_token(), Task())
     assert raised.value.outcome is Outcome.UNKNOWN
 
@@ -124,8 +124,8 @@ def test_without_a_gateway_each_writer_reports_that_nothing_was_written(
         more |= {"sink": "oncegate_spark.spark.sinks:files", "sinkPath": str(tmp_path)}
     write = Write(gateway, None, timeoutMs="1000", write=mode, **more)
     write.writer.options = replace(write.options, url=f"http://127.0.0.1:{free_port()}")
-    told = rf"write={mode} through .*{write.writer.options.url}.*Refused.*nothing was written by this task"
-    with pytest.raises(TaskFailed, match=told) as raised:
+    message = rf"write={mode} through .*{write.writer.options.url}.*Refused.*nothing was written by this task"
+    with pytest.raises(TaskFailed, match=message) as raised:
         write.task(1)
     assert raised.value.outcome is Outcome.NOT_WRITTEN
 

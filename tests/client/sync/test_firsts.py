@@ -69,8 +69,8 @@ def test_a_look_up_reports_written_and_held_ids_and_grants_nothing(client: Any) 
         attempt.produce("t", rows, id_col="id")
         claimed = client.attempt(id_set="t").claim(["held"], 600_000)
         for _ in range(2):
-            found = client.look_up(["a", "new", "held", "b"], "t")
-            assert (found.written, found.held, found.granted) == (["a", "b"], ["held"], [])
+            looked_up = client.look_up(["a", "new", "held", "b"], "t")
+            assert (looked_up.written, looked_up.held, looked_up.granted) == (["a", "b"], ["held"], [])
         assert client.look_up(["a"]).written == [], "of the set of claimed ids, where none is"
         assert claimed.granted == ["held"]
 

@@ -116,9 +116,9 @@ def test_an_intermediate_proxys_page_is_not_taken_for_success(gateway: Connect) 
     page = Answer(body=b"<html>Welcome to our network</html>", headers={"Content-Type": "text/html"})
     with StubGateway(page, page) as stub, gateway(stub) as client:
         for call in (client.create_namespace, client.delete_namespace):
-            with pytest.raises(Unreadable) as found:
+            with pytest.raises(Unreadable) as raised:
                 call()
-            assert found.value.outcome is Outcome.UNKNOWN
+            assert raised.value.outcome is Outcome.UNKNOWN
 
 
 def test_a_delayed_answer_is_given_up_and_asked_for_again(connect: Connect) -> None:
@@ -236,13 +236,13 @@ def test_stage_carries_name_owner_chunk_and_digest(gateway: Connect) -> None:
     said = {"outcome": "STAGED", "rows": 2, "fingerprint": "01" + "00" * 15, "chunk": 4}
     with StubGateway(Answer(body=json.dumps(said).encode())) as stub, gateway(stub) as client:
         staged = client.stage(BatchName("a p/p", "1", "t", "w"), "owner", "ab" * 16, 4, b"body")
-        (asked,) = stub.asked
+        (requests,) = stub.asked
     assert (staged.committed, staged.rows, staged.fingerprint) == (False, 2, 1)
-    assert asked.path.endswith(
+    assert requests.path.endswith(
         "/v1/namespaces/default/batches:stage?app=a+p%2Fp&version=1&topic=t&write_id=w&owner=owner&chunk=4"
     )
-    assert asked.headers["content-digest"].startswith("sha-256=:")
-    assert asked.headers["content-type"] == "application/vnd.apache.arrow.stream"
+    assert requests.headers["content-digest"].startswith("sha-256=:")
+    assert requests.headers["content-type"] == "application/vnd.apache.arrow.stream"
 
 
 def test_a_connection_is_not_shared_with_a_forked_process(monkeypatch: pytest.MonkeyPatch) -> None:

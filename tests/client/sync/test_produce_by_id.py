@@ -37,11 +37,11 @@ def test_granted_rows_are_written_and_the_rest_dropped_and_counted(connect: Conn
     answer = produced([GRANTED, TAKEOVER, DUPLICATE, OWN, SAME], (0, 7, 1), (2, 40, 1))
     with StubGateway(answer) as stub:
         written = produce(connect, stub, rows("a", "b", "c", "d", "a"))
-        (asked,) = stub.asked
+        (requests,) = stub.asked
     assert (written.rows, written.own, written.suppressed, written.takeovers) == (2, 1, 2, 1)
     assert written.offsets == [ProducedOffsets(0, 7, 1), ProducedOffsets(2, 40, 1)]
-    assert asked.headers["accept"] == codecs.PACKED
-    assert asked.path == "/v1/namespaces/default/topics/t/records:produce?id_col=id"
+    assert requests.headers["accept"] == codecs.PACKED
+    assert requests.path == "/v1/namespaces/default/topics/t/records:produce?id_col=id"
 
 
 def test_busy_rows_are_asked_for_again_alone_and_in_a_new_call(connect: Connect) -> None:
@@ -53,10 +53,10 @@ def test_busy_rows_are_asked_for_again_alone_and_in_a_new_call(connect: Connect)
     clock = SteppedClock()
     with StubGateway(*answers) as stub:
         written = produce(connect, stub, rows("a", "b", "c", "d"), clock)
-        asked = stub.asked
-    assert [sent(one) for one in asked] == [["a", "b", "c", "d"], ["b", "d"], ["b"]]
-    assert [one.headers["oncegate-call"] for one in asked] == ["0", "1", "2"]
-    assert len({one.headers["oncegate-token"] for one in asked}) == 1
+        requests = stub.asked
+    assert [sent(one) for one in requests] == [["a", "b", "c", "d"], ["b", "d"], ["b"]]
+    assert [one.headers["oncegate-call"] for one in requests] == ["0", "1", "2"]
+    assert len({one.headers["oncegate-token"] for one in requests}) == 1
     assert (written.rows, written.suppressed) == (2, 2)
     assert clock.slept_ms == []  # grants are progress; the client waits only without progress
 
@@ -81,8 +81,8 @@ def test_row_offsets_of_repeated_rows_are_at_the_positions_of_their_rows(connect
         gateway.attempt() as attempt,
     ):
         written = attempt.produce("t", table, id_col="id", locate=True)
-        asked = stub.asked
-    assert {one.path.partition("?")[2] for one in asked} == {"id_col=id&locate=true"}
+        requests = stub.asked
+    assert {one.path.partition("?")[2] for one in requests} == {"id_col=id&locate=true"}
     assert written.places == [None, Place("t", 0, 42), Place("t", 0, 40), None, Place("t", 0, 41)]
     assert written.results == [None] * 5
 
@@ -110,10 +110,10 @@ def test_a_holder_that_never_completes_nor_releases_is_not_waited_for_forever(
     with StubGateway(first, otherwise=silent) as stub:
         with pytest.raises(
             StillBusy, match=r"another attempt holds 2 rows .* the earlier requests of this call wrote 1 rows"
-        ) as told:
+        ) as raised:
             produce(connect, stub, rows("a", "b", "c"), clock)
         assert len(stub.asked) > 10
-    assert told.value.outcome is Outcome.WRITTEN
+    assert raised.value.outcome is Outcome.WRITTEN
     assert 500 <= clock.now_ms - ends_ms <= 520  # half a lease more than its lease
 
 
@@ -136,11 +136,11 @@ def test_a_refusal_after_written_rows_does_not_claim_that_nothing_was_written(
         with pytest.raises(
             BatchConflict,
             match=r"; nothing of this request was written; the earlier requests of this call wrote 2 rows$",
-        ) as told:
+        ) as raised:
             produce(connect, stub, rows("a", "b", "c"))
         assert [sent(one) for one in stub.asked] == [["a", "b"], ["c"]]
-    assert told.value.outcome is Outcome.WRITTEN
-    assert told.value.extra["places"] == [1]
+    assert raised.value.outcome is Outcome.WRITTEN
+    assert raised.value.extra["places"] == [1]
 
 
 @pytest.mark.parametrize("ids", [["a", None], ["a", ""], [1.5, 2.5]])
@@ -185,9 +185,9 @@ def test_without_ids_rows_are_written_at_least_once_and_no_verdict_is_asked_for(
     ids=["JSON", "another count", "no offsets"],
 )
 def test_an_answer_that_cannot_be_read_leaves_it_unknown(connect: Connect, answer: Answer) -> None:
-    with StubGateway(answer) as stub, pytest.raises(Unreadable, match="unknown: whether these rows were") as told:
+    with StubGateway(answer) as stub, pytest.raises(Unreadable, match="unknown: whether these rows were") as raised:
         produce(connect, stub, rows("a"))
-    assert told.value.outcome is Outcome.UNKNOWN
+    assert raised.value.outcome is Outcome.UNKNOWN
 
 
 def test_no_rows_are_no_request(connect: Connect) -> None:
@@ -208,8 +208,8 @@ def test_a_row_over_the_limit_after_others_is_reported_in_one_sentence(
     monkeypatch.setattr(codecs, "BODY_BYTES_MAX", 1_000)
     monkeypatch.setattr(codecs, "CHUNK_BYTES", 1)
     with StubGateway(produced([GRANTED], (0, 0, 1))) as stub:
-        told = r"write their address.* the row;.*; the earlier requests of this call wrote 1 rows"
-        with pytest.raises(Refused, match=told) as raised:
+        message = r"write their address.* the row;.*; the earlier requests of this call wrote 1 rows"
+        with pytest.raises(Refused, match=message) as raised:
             produce(connect, stub, pa.concat_tables([rows("a"), rows("x" * 2_000)]))
     assert raised.value.outcome is Outcome.WRITTEN
 

@@ -117,11 +117,11 @@ def test_who_waits_for_a_lease_that_does_not_move_on_gives_up_after_one_and_a_ha
     with (
         StubGateway(otherwise=lambda asked: busy(0)) as stub,
         connect(stub.url, clock=clock, rng=Random(1)) as gateway,
-        pytest.raises(ProducerBusy) as told,
+        pytest.raises(ProducerBusy) as raised,
     ):
         gateway.producer("p", driver="d", lease_ms=1_000).register()
-    assert told.value.outcome is Outcome.NOT_WRITTEN
-    assert told.value.lease_left_ms == 0
+    assert raised.value.outcome is Outcome.NOT_WRITTEN
+    assert raised.value.lease_left_ms == 0
     assert 1_500 <= clock.monotonic_ms() - began_ms <= 2_000
 
 
@@ -141,10 +141,10 @@ def test_a_refusal_that_ends_the_attempt_is_an_error_of_its_own_and_never_succes
     with StubGateway(registered(), problem(409, code, "stop"), CLOSED) as stub, connect(stub.url) as gateway:
         producer = gateway.producer("p", driver="d")
         producer.register()
-        with pytest.raises(kind) as told:
+        with pytest.raises(kind) as raised:
             producer.claim([4], prev_sequence=3)
-        assert isinstance(told.value, errors.Stopped)
-        assert told.value.outcome is Outcome.NOT_WRITTEN
+        assert isinstance(raised.value, errors.Stopped)
+        assert raised.value.outcome is Outcome.NOT_WRITTEN
         assert len(stub.asked) == 2
 
 

@@ -130,10 +130,10 @@ def test_ids_of_python_values_meet_those_of_typed_rows(client: Any) -> None:
 def test_a_row_that_a_live_claim_holds_is_waited_for_and_then_dropped(client: Any, gateway_process: Any) -> None:
     """The other attempt completes when it sees that the first write of the rest is visible."""
     with Gateway(gateway_process.url, client.namespace) as other, other.attempt(id_set="t") as holder:
-        held = holder.claim(["b"], 60_000)
+        claimed = holder.claim(["b"], 60_000)
         first = client.produce("t", new_token(), 0, body("a", "b"), "id")
         assert (first.verdicts.unsettled, first.verdicts.id_set) == (1, "t")
-        holder.complete(held)
+        holder.complete(claimed)
         with client.attempt() as attempt:
             written = attempt.produce("t", rows("a", "b", "c"), id_col="id")
     assert (written.rows, written.suppressed) == (1, 2)
@@ -158,10 +158,10 @@ def test_a_producer_is_explained_by_all_its_pages(client: Any, monkeypatch: pyte
     producer.register()
     producer.complete(producer.claim(list(range(0, 10, 2))))
     producer.claim([20, 22, 24])
-    known = producer.explain()
-    assert known["done"] == [[n, n] for n in range(0, 10, 2)]
-    assert known["open"] == [[20, 20], [22, 22], [24, 24]]
-    assert "next" not in known
+    explained = producer.explain()
+    assert explained["done"] == [[n, n] for n in range(0, 10, 2)]
+    assert explained["open"] == [[20, 20], [22, 22], [24, 24]]
+    assert "next" not in explained
 
 
 def test_keys_choose_the_partition_and_offsets_have_no_holes(client: Any) -> None:

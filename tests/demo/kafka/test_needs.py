@@ -39,10 +39,10 @@ def test_jars_that_cannot_be_fetched_are_named_without_ivys_pages(monkeypatch: p
         raise JarsMissing(f"the jars of {jars.folder} could not be fetched:\n:: problems summary ::\nmany lines")
 
     monkeypatch.setattr(needs, "fetched", none)
-    with pytest.raises(RuntimeError) as told:
+    with pytest.raises(RuntimeError) as raised:
         needs.require_jars()
-    assert str(told.value).startswith("the jars of kafka-4.3.1 could not be fetched; python -m deploy.kafka.jars")
-    assert "\n" not in str(told.value)
+    assert str(raised.value).startswith("the jars of kafka-4.3.1 could not be fetched; python -m deploy.kafka.jars")
+    assert "\n" not in str(raised.value)
 
 
 def test_the_demo_on_a_machine_without_java_ends_with_one_line_and_leaves_nothing(tmp_path: Path) -> None:

@@ -131,9 +131,9 @@ def test_kube_score_finds_nothing_critical(name: str) -> None:
     ids=lambda given: given if isinstance(given, str) else "",
 )
 def test_what_loses_ids_or_would_be_left_out_is_refused_in_one_line(given: tuple[str, ...], said: str) -> None:
-    told = refusal(*given)
-    assert said in told
-    assert len([line for line in told.splitlines() if said in line]) == 1
+    message = refusal(*given)
+    assert said in message
+    assert len([line for line in message.splitlines() if said in line]) == 1
 
 
 @pytest.mark.parametrize(

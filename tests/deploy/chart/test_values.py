@@ -54,10 +54,10 @@ def test_values_of_the_examples_are_allowed(name: str) -> None:
 
 @pytest.mark.parametrize("group", ["", *(value.path for value in values() if value.is_group), "settings"])
 def test_a_name_that_is_not_there_is_refused_at_every_level(group: str) -> None:
-    given: dict[str, Any] = {"replicaCount": 3}
+    options: dict[str, Any] = {"replicaCount": 3}
     for name in reversed(group.split(".") if group else []):
-        given = {name: given}
-    (error,) = VALIDATOR.iter_errors(given)
+        options = {name: options}
+    (error,) = VALIDATOR.iter_errors(options)
     assert "'replicaCount' was unexpected" in error.message
 
 

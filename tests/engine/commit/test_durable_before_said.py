@@ -123,13 +123,13 @@ async def test_busy_is_answered_at_once(served: Served) -> None:
 
 
 async def test_verdicts_on_durable_entries_are_said_at_once(served: Served) -> None:
-    done, held = await served.claim("done"), await served.claim("held", token=2)
+    done, claimed = await served.claim("done"), await served.claim("held", token=2)
     await served.settle(Verb.COMPLETE, done.claim)
     served.disk.hold()
     await served.begin(served.claim("x", token=3))
     assert verdicts_of((await served.begin(served.claim("done", token=4))).result()) == ["DUPLICATE"]
     assert verdicts_of((await served.begin(served.claim("held", token=2))).result()) == ["GRANTED"]
-    assert (await served.begin(served.settle(Verb.RENEW, held.claim))).result().state is ClaimState.OPEN
+    assert (await served.begin(served.settle(Verb.RENEW, claimed.claim))).result().state is ClaimState.OPEN
     assert (await served.begin(served.settle(Verb.COMPLETE, done.claim))).result().state is ClaimState.DONE
 
 

@@ -154,9 +154,9 @@ async def test_callers_in_flight_and_waiting_get_what_the_table_has_for_each_end
     ledger.gate.set()
     async with asyncio.timeout(30):
         await running
-        told = await asyncio.gather(in_flight, waiting, return_exceptions=True)
+        outcomes = await asyncio.gather(in_flight, waiting, return_exceptions=True)
     expected = ENDS[event].effect
-    assert (ends, [*map(_outcome, told)]) == ([event], [expected.in_flight, expected.waiting])
+    assert (ends, [*map(_outcome, outcomes)]) == ([event], [expected.in_flight, expected.waiting])
     # A second request for the outcome gets the same one.
     later = await asyncio.gather(commit.durable(1), commit.durable(2), return_exceptions=True)
     assert [*map(_outcome, later)] == [expected.in_flight, expected.waiting]

@@ -72,10 +72,10 @@ async def test_ids_completed_before_are_still_duplicates_while_full(served: Serv
 
 
 async def test_busy_and_renewals_are_answered_while_full(served: Served) -> None:
-    held = await served.claim("a")
+    claimed = await served.claim("a")
     await fill(served)
     assert verdicts_of(await served.claim("a", token=2)) == ["BUSY"]
-    assert (await served.settle(Verb.RENEW, held.claim)).state is ClaimState.OPEN
+    assert (await served.settle(Verb.RENEW, claimed.claim)).state is ClaimState.OPEN
 
 
 async def test_completes_and_releases_are_written_into_the_room_that_is_kept_for_them(served: Served) -> None:
@@ -175,13 +175,13 @@ async def test_everything_else_that_must_write_is_refused_while_full(served: Ser
 
 
 async def test_a_settled_claim_is_open_again_when_its_end_was_refused(served: Served) -> None:
-    held = await served.claim("a", "b")
+    claimed = await served.claim("a", "b")
     served.disk.faults = ["full"]
     with pytest.raises(LedgerFull):
-        await served.settle(Verb.COMPLETE, held.claim)
+        await served.settle(Verb.COMPLETE, claimed.claim)
     assert verdicts_of(await served.claim("a", token=2)) == ["BUSY"]
     await reopen(served)
-    assert (await served.settle(Verb.COMPLETE, held.claim)).settled == 2
+    assert (await served.settle(Verb.COMPLETE, claimed.claim)).settled == 2
 
 
 async def reopen(served: Served) -> None:

@@ -81,9 +81,9 @@ async def test_rows_by_id_are_numbered_as_they_are_written_and_not_as_they_came(
 async def test_rows_of_a_repeat_continue_after_those_of_its_call() -> None:
     ledgers = SendingLedgers()
     async with telling(ledgers) as (served, _):
-        held = await served.claim("2", token=9)
+        claimed = await served.claim("2", token=9)
         assert verdicts_of(await produce(served, 1, 2, 3)) == ["GRANTED", "BUSY", "GRANTED"]
-        await served.settle(Verb.RELEASE, held.claim)
+        await served.settle(Verb.RELEASE, claimed.claim)
         assert verdicts_of(await produce(served, 1, 2, 3)) == ["DUPLICATE+OWN", "GRANTED", "DUPLICATE+OWN"]
         assert [told(one)[2:] for one in ledgers.origins()] == [(1, 0), (1, 2)]
         await served.claim("4", token=9, call=2)

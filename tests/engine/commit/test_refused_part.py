@@ -80,17 +80,17 @@ async def test_the_refused_request_gets_the_error_and_all_others_are_written_onc
     numbers = [1, 2, 3, 4]
     numbers.insert(place, LARGE)
     asked = [served.produce(rows_of(number), call=number) for number in numbers]
-    told = (await ends(served, *await behind_an_append(served, *asked)))[1:]
-    refused = told.pop(place)
+    outcomes = (await ends(served, *await behind_an_append(served, *asked)))[1:]
+    refused = outcomes.pop(place)
     assert isinstance(refused, TooLarge)
     assert refused.detail == "more than the topic takes"
-    assert [one.rows for one in told] == [1, 1, 1, 1]
+    assert [one.rows for one in outcomes] == [1, 1, 1, 1]
     assert await served.read() == [1, 2, 3, 4], "in the order in which they came"
     assert served.gateway.readiness() == {"default": "SERVING"}, "one request is no full ledger"
 
 
 async def test_changes_before_the_refused_one_keep_their_decision(served: Served) -> None:
-    claim, *_ = told = await ends(
+    claim, *_ = outcomes = await ends(
         served,
         *(
             await behind_an_append(
@@ -98,11 +98,11 @@ async def test_changes_before_the_refused_one_keep_their_decision(served: Served
             )
         ),
     )
-    assert isinstance(told[2], TooLarge)
-    assert verdicts_of(told[1]) == ["GRANTED"]
+    assert isinstance(outcomes[2], TooLarge)
+    assert verdicts_of(outcomes[1]) == ["GRANTED"]
     kinds = [kind for group in served.disk.kinds() for kind in group]
     assert kinds.count("Claimed") == 2, "it was not decided twice"
-    assert claim.claim != told[1].claim
+    assert claim.claim != outcomes[1].claim
 
 
 async def test_what_rests_on_the_refused_one_is_decided_without_it(served: Served) -> None:
@@ -124,8 +124,8 @@ async def test_a_refused_group_is_not_answered_before_it_is_written(served: Serv
     while not served.disk.refused:  # type: ignore[attr-defined]
         await run_ready_tasks(1)
         assert not tasks[2].done()
-    told = await ends(served, *tasks)
-    assert told[2].rows == 1
+    outcomes = await ends(served, *tasks)
+    assert outcomes[2].rows == 1
 
 
 async def test_a_refused_commit_leaves_its_stages_and_the_index_as_the_ledger_has_it(served: Served) -> None:
@@ -160,7 +160,7 @@ async def test_a_change_that_is_undone_with_several_others_is_finally_answered_w
             raise LedgerFull("undone with another's")
 
         group_commit.durable = undone  # type: ignore[method-assign]
-        with pytest.raises(OncegateError) as told:
+        with pytest.raises(OncegateError) as raised:
             await served.produce(rows_of(1))
-        assert isinstance(told.value, LedgerFull)
+        assert isinstance(raised.value, LedgerFull)
         assert len(tries) == DECIDED_AGAIN + 1

@@ -307,9 +307,9 @@ async def test_the_live_rate_of_false_positives_is_counted() -> None:
         await filled(served)
         served.shard.journal.index.claims.cold.runs[0].filter = None
         await served.claim(*names(1_000, 1_100), token=4)
-        found = served.shard.counters()
-        assert (found["cold_asked"], found["cold_looked_up"], found["cold_in_vain"]) == (100, 100, 100)
-        assert found["cold_fpr_ppm"] == 1_000_000
+        counts = served.shard.counters()
+        assert (counts["cold_asked"], counts["cold_looked_up"], counts["cold_in_vain"]) == (100, 100, 100)
+        assert counts["cold_fpr_ppm"] == 1_000_000
 
 
 async def test_an_id_that_one_run_holds_counts_as_none_that_others_were_asked_for_in_vain() -> None:
@@ -322,12 +322,12 @@ async def test_an_id_that_one_run_holds_counts_as_none_that_others_were_asked_fo
             run.filter = None
         before = served.shard.counters()  # a filter may have had a false positive
         await served.claim(*names(0, 10), token=4)
-        found = served.shard.counters()
+        counts = served.shard.counters()
         assert len(runs) > 1
-        assert found["cold_looked_up"] - before["cold_looked_up"] == 10 * len(runs)
-        assert [found[name] - before[name] for name in ("cold_in_vain", "cold_fpr_ppm")] == [0, 0]
+        assert counts["cold_looked_up"] - before["cold_looked_up"] == 10 * len(runs)
+        assert [counts[name] - before[name] for name in ("cold_in_vain", "cold_fpr_ppm")] == [0, 0]
         await served.claim(*names(1_000, 1_010), token=4, call=2)
-        assert served.shard.counters()["cold_in_vain"] - found["cold_in_vain"] == 10 * len(runs)
+        assert served.shard.counters()["cold_in_vain"] - counts["cold_in_vain"] == 10 * len(runs)
 
 
 async def test_closing_in_the_middle_of_a_merge_ends_it() -> None:

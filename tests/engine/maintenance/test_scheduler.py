@@ -66,9 +66,9 @@ async def test_without_a_horizon_nothing_is_ever_forgotten() -> None:
 
 
 async def test_an_open_claim_does_not_retire_and_counts_from_its_completion(served: Served) -> None:
-    held = await served.claim("a", token=1)
+    claimed = await served.claim("a", token=1)
     await pass_hours(served, 30)
-    await served.settle(Verb.COMPLETE, held.claim)
+    await served.settle(Verb.COMPLETE, claimed.claim)
     await pass_hours(served, 20)
     assert verdicts_of(await served.claim("a", token=2)) == ["DUPLICATE"]
 
@@ -155,10 +155,10 @@ async def test_a_grant_of_a_retired_id_waits_for_the_retirement_to_be_durable(se
     served.clock.advance(HOUR_MS)
     served.disk.hold()
     served.shard.scheduler.step()
-    asked = await served.begin(served.claim("a", token=2))
-    assert not asked.done()
+    pending = await served.begin(served.claim("a", token=2))
+    assert not pending.done()
     await served.disk.release()
-    assert verdicts_of(await asked) == ["GRANTED"]
+    assert verdicts_of(await pending) == ["GRANTED"]
 
 
 async def test_a_retirement_that_the_ledger_refuses_is_taken_back(served: Served) -> None:

@@ -51,8 +51,8 @@ async def test_claims_are_answered_while_the_index_is_saved(monkeypatch: pytest.
     ledgers = GatedLedgers()
     async with serving(ledgers, collect_bytes=1) as served:
         let_others_run(monkeypatch, served)
-        held = await served.claim(*(f"old {n}" for n in range(50)), token=1)
-        await served.settle(Verb.COMPLETE, held.claim)
+        claimed = await served.claim(*(f"old {n}" for n in range(50)), token=1)
+        await served.settle(Verb.COMPLETE, claimed.claim)
         await served.claim("open", token=2)
         await begin(served)
         answers = await claims_meanwhile(served)
@@ -69,8 +69,8 @@ async def test_claims_are_answered_while_the_index_is_saved(monkeypatch: pytest.
 
 
 async def test_a_step_of_saving_is_followed_by_three_times_as_long_for_requests(served: Served) -> None:
-    held = await served.claim(*(f"old {n}" for n in range(50)), token=1)
-    await served.settle(Verb.COMPLETE, held.claim)
+    claimed = await served.claim(*(f"old {n}" for n in range(50)), token=1)
+    await served.settle(Verb.COMPLETE, claimed.claim)
     snapshotter, steps = served.shard.snapshotter, []
     save = served.shard.scheduler.save
 

@@ -36,8 +36,8 @@ async def work(served: Served) -> None:
     await served.namespace.topics.create(
         TopicRequest("topic", partitions=2, retention_ms=90 * HOUR_MS), served.deadline()
     )
-    held = await served.claim("done", "taken over", token=1)
-    await served.settle(Verb.COMPLETE, held.claim)
+    claimed = await served.claim("done", "taken over", token=1)
+    await served.settle(Verb.COMPLETE, claimed.claim)
     await served.claim("open", token=2)
     staged = await served.stage(rows_of(1, 2), token=3)
     await served.commit(winner(staged, token=3), nonce=4, digest=b"d" * 32)

@@ -55,14 +55,14 @@ async def test_nothing_is_answered_until_the_index_is_rebuilt(served: Served) ->
 
 async def test_a_request_that_held_the_poisoned_shard_is_not_answered_by_it(served: Served) -> None:
     """Not even from durable entries: the next owner may have granted the ids to others."""
-    held = await served.claim("a")
+    claimed = await served.claim("a")
     done = await served.claim("b", token=2)
     await served.settle(Verb.COMPLETE, done.claim)
     namespace = served.namespace
     served.disk.faults = ["lost"]
     with pytest.raises(LedgerDown):
         await served.claim("c", token=3)
-    for verb, claim in ((Verb.RENEW, held.claim), (Verb.COMPLETE, done.claim)):
+    for verb, claim in ((Verb.RENEW, claimed.claim), (Verb.COMPLETE, done.claim)):
         with pytest.raises(LedgerDown):
             await namespace.claims.settle(verb, claim or b"", served.deadline())
 
@@ -96,7 +96,7 @@ async def test_a_commit_of_unknown_end_is_repeated_with_its_nonce(served: Served
 
 
 async def test_an_open_claim_has_a_full_lease_after_the_rebuild(served: Served) -> None:
-    held = await served.claim("a", lease_ms=10_000)
+    claimed = await served.claim("a", lease_ms=10_000)
     served.clock.advance(9_000)
     served.disk.faults = ["lost"]
     with pytest.raises(LedgerDown):
@@ -104,7 +104,7 @@ async def test_an_open_claim_has_a_full_lease_after_the_rebuild(served: Served) 
     await serve_again(served)
     served.clock.advance(9_000)
     assert verdicts_of(await served.claim("a", token=3)) == ["BUSY"]
-    assert (await served.settle(Verb.COMPLETE, held.claim)).settled == 1
+    assert (await served.settle(Verb.COMPLETE, claimed.claim)).settled == 1
 
 
 async def test_leases_count_from_when_the_shard_serves_however_long_its_start_took(served: Served) -> None:

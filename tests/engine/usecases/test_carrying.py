@@ -77,13 +77,13 @@ async def refused(served: Served, error: type[Exception], told: str, **owners: b
 
 async def test_ids_of_a_claim_and_of_others_refuse_the_whole_import() -> None:
     async with serving() as served:
-        held = await served.claim("held")
+        claimed = await served.claim("held")
         await refused(served, LeaseLive, "1 of these ids are held", held=NOBODY)
         await refused(served, LeaseLive, "1 of these ids are held", held=id16(7))
         served.clock.advance(30_000)
         await refused(served, LeaseLive, "1 of these ids are held", held=NOBODY)
         await refused(served, LeaseLive, "1 of these ids are held", held=id16(7))
-        await served.settle(Verb.COMPLETE, held.claim)
+        await served.settle(Verb.COMPLETE, claimed.claim)
         await refused(served, BadRequest, "1 of these ids belong to an owner there", held=id16(7))
         await take(served, 8, "theirs")
         await refused(served, BadRequest, "1 of these ids belong to an owner there", theirs=id16(7))

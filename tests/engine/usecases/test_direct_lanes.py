@@ -54,13 +54,13 @@ async def test_records_of_lanes_and_their_answers_are_counted(lane: DirectLanes)
 async def test_a_duplicate_is_answered_once_its_entry_is_durable(lane: DirectLanes) -> None:
     lane.records.commit(1, (1, 5))
     lane.disk.hold()
-    asked = await lane.served.begin(lane.ask(1, 5))
-    assert not asked.done()
+    pending = await lane.served.begin(lane.ask(1, 5))
+    assert not pending.done()
     assert lane.disk.kinds()[-1] == ["LaneWritten"]
     later = await lane.served.begin(lane.ask(2, 3))
     assert not later.done(), "an entry that is only in the index may be lost"
     await lane.disk.release()
-    assert (await asked, await later) == ([[1, 5]], [[2, 3]])
+    assert (await pending, await later) == ([[1, 5]], [[2, 3]])
 
 
 async def test_sequences_known_as_written_need_no_reading_and_no_append(lane: DirectLanes) -> None:
@@ -74,17 +74,17 @@ async def test_sequences_known_as_written_need_no_reading_and_no_append(lane: Di
 
 async def test_an_absence_is_answered_after_an_append_that_began_after_the_reading(lane: DirectLanes) -> None:
     lane.records.gate.clear()
-    asked = await lane.served.begin(lane.ask(1, 5))
+    pending = await lane.served.begin(lane.ask(1, 5))
     await lane.open(producer="q")
     appended = len(lane.disk.appends)
     assert appended, "an append that began before the reading proves nothing"
     lane.disk.hold()
     lane.records.gate.set()
     await run_ready_tasks()
-    assert not asked.done()
+    assert not pending.done()
     assert len(lane.disk.appends) == appended + 1
     await lane.disk.release()
-    assert await asked == []
+    assert await pending == []
 
 
 async def test_an_owner_that_was_followed_while_it_slept_denies_nothing(lane: DirectLanes) -> None:
@@ -109,35 +109,35 @@ async def test_records_trimmed_by_another_are_damage(lane: DirectLanes) -> None:
 
 async def test_an_open_transaction_holds_a_question_until_its_deadline(lane: DirectLanes) -> None:
     lane.records.gate.clear()
-    asked = await lane.served.begin(lane.ask(1, 5, timeout_ms=2_000))
+    pending = await lane.served.begin(lane.ask(1, 5, timeout_ms=2_000))
     lane.served.clock.advance(2_000)
     await run_ready_tasks()
     with pytest.raises(DeadlinePassed, match=r"p\.default\.direct, partition 1"):
-        await asked
+        await pending
     lane.records.gate.set()
     assert await lane.ask(1, 5) == []
 
 
 async def test_a_question_without_a_deadline_has_one(lane: DirectLanes) -> None:
     lane.records.gate.clear()
-    asked = await lane.served.begin(lane.ask(1, 5))
+    pending = await lane.served.begin(lane.ask(1, 5))
     lane.served.clock.advance(lanes.ASK_MS)
     await run_ready_tasks()
     with pytest.raises(DeadlinePassed):
-        await asked
+        await pending
 
 
 async def test_a_partition_that_is_held_up_holds_no_other(lane: DirectLanes) -> None:
     await lane.open(producer="q")
     held, lane.records.gate = lane.records.gate, lane.records.gate
     held.clear()
-    asked = await lane.served.begin(lane.ask(1, 5))
+    pending = await lane.served.begin(lane.ask(1, 5))
     lane.records.gate = type(held)()
     lane.records.gate.set()
     assert await lane.ask(1, 5, producer="q") == []
-    assert not asked.done()
+    assert not pending.done()
     held.set()
-    assert await asked == []
+    assert await pending == []
 
 
 async def test_all_who_ask_while_a_partition_is_read_share_the_next_reading(lane: DirectLanes) -> None:
@@ -169,9 +169,9 @@ async def test_a_successor_reads_what_its_predecessor_had_found_and_not_entered(
         await first.ask(1, 3)
         first.records.commit(1, (4, 6))
         first.disk.faults = ["lost"]
-        asked = await first.served.begin(first.ask(4, 6))
+        pending = await first.served.begin(first.ask(4, 6))
         with pytest.raises(OncegateError):
-            await asked
+            await pending
     async with direct_lanes(ledgers) as second:
         assert await second.ask(1, 9) == [[1, 6]]
         assert second.records.reads[-1] == (1, 1)

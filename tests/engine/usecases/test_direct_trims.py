@@ -43,11 +43,11 @@ async def test_records_that_are_entered_while_a_trim_waits_for_its_proof_are_kep
     await lane.ask(1, 1)
     lane.records.commit(1, (3, 4))
     lane.disk.gate.clear()
-    asked = await lane.served.begin(lane.ask(3, 4))
+    pending = await lane.served.begin(lane.ask(3, 4))
     lane.records.commit(1, (5, 6))
     later = await lane.served.begin(lane.ask(5, 6))
     lane.disk.gate.set()
-    await asked
+    await pending
     await later
     await run_ready_tasks()
     assert lane.records.trims == [{1: 2}]
@@ -60,12 +60,12 @@ async def test_an_owner_that_was_followed_trims_nothing(
     monkeypatch.setattr(entering, "TRIM_RECORDS", 1)
     lane.records.commit(1, (1, 1))
     lane.disk.faults = list(fault)
-    asked = await lane.served.begin(lane.ask(1, 1))
+    pending = await lane.served.begin(lane.ask(1, 1))
     await run_ready_tasks()
     assert lane.records.trims == []
-    assert asked.done()
+    assert pending.done()
     if fault == ["fenced"]:
         with pytest.raises(LedgerFenced):
-            await asked
+            await pending
     else:
-        assert await asked == [[1, 1]], "the entry counts under any owner of the ledger"
+        assert await pending == [[1, 1]], "the entry counts under any owner of the ledger"

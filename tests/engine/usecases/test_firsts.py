@@ -86,9 +86,9 @@ async def test_a_retry_of_rows_in_several_partitions_gets_the_offsets_of_each(se
 
 
 async def test_a_retry_that_writes_more_adds_both_to_the_next_answer(served: Served) -> None:
-    held = await claim(served, 1, token=9, locate=False)
+    claimed = await claim(served, 1, token=9, locate=False)
     assert verdicts_of(await produce(served, 1, 2)) == ["BUSY", "GRANTED"]
-    await served.shard.claims.settle(Verb.RELEASE, held.claim, served.deadline())
+    await served.shard.claims.settle(Verb.RELEASE, claimed.claim, served.deadline())
     second = await produce(served, 1, 2)
     assert (verdicts_of(second), spans(second.spans), spans(second.before)) == (
         ["GRANTED", "DUPLICATE+OWN"],
@@ -220,11 +220,11 @@ async def test_the_number_of_entries_read_is_limited() -> None:
 async def test_places_are_read_once_they_are_durable(served: Served) -> None:
     served.disk.hold()
     first = await served.begin(produce(served, 1, 2))
-    asked = await served.begin(claim(served, 2))
-    assert not asked.done()
+    pending = await served.begin(claim(served, 2))
+    assert not pending.done()
     await served.disk.release()
     await first
-    assert places(await asked) == [("topic", 0, 1)]
+    assert places(await pending) == [("topic", 0, 1)]
 
 
 async def test_without_ids_there_is_nothing_to_locate(served: Served) -> None:

@@ -35,9 +35,9 @@ async def test_skipped_sequences_are_a_gap_where_gaps_are_refused(
 ) -> None:
     await claim(lane, 0, 1, 2, 3, 4, 5, 6)
     lane.served.disk.appends.clear()
-    with pytest.raises(Gap) as told:
+    with pytest.raises(Gap) as raised:
         await claim(lane, 1, *sequences, prev=prev)
-    assert told.value.extra == {"prev_sequence": prev, "claimed_to": 6}
+    assert raised.value.extra == {"prev_sequence": prev, "claimed_to": 6}
     assert lane.served.disk.appends == []
     assert await claim(lane, 2, 6, 7, 8) == ["SAME+OF_CALL", "GRANTED", "GRANTED"]
 

@@ -46,8 +46,8 @@ async def test_an_id_is_past_to_the_millisecond_a_minute_before_the_horizon() ->
     async with serving() as served:
         await served.namespace.settings.configure(TIMED, served.deadline())
         edge = HORIZON_MS - ID_TIME_SKEW_MS
-        told = await claim(served, made(served, edge, 1), made(served, edge - 1, 2), made(served, 0, 3))
-        assert verdicts_of(told) == ["STALE", "GRANTED", "GRANTED"]
+        answer = await claim(served, made(served, edge, 1), made(served, edge - 1, 2), made(served, 0, 3))
+        assert verdicts_of(answer) == ["STALE", "GRANTED", "GRANTED"]
         assert served.shard.counters()["past_horizon"] == 1
 
 

@@ -25,9 +25,9 @@ async def expired(expiry: LeaseExpiry) -> AsyncIterator[tuple[Served, Any]]:
     """Yields a gateway with this setting, and an expired claim of "a" by token 1."""
     async with serving(lease_ms=LEASE_MS) as served:
         await served.namespace.settings.configure(SettingsRequest(lease_expiry=expiry), served.deadline())
-        held = await served.claim("a")
+        claimed = await served.claim("a")
         served.clock.advance(LEASE_MS)
-        yield served, held
+        yield served, claimed
 
 
 async def produce(served: Served, token: int) -> list[str]:
@@ -103,8 +103,8 @@ async def test_it_outlives_the_process_and_a_snapshot(expiry: LeaseExpiry) -> No
 
 async def test_a_setting_that_the_ledger_refused_is_not_in_force() -> None:
     async with serving(lease_ms=LEASE_MS) as served:
-        held = await served.claim("a")
-        assert held.claim is not None
+        claimed = await served.claim("a")
+        assert claimed.claim is not None
         served.clock.advance(LEASE_MS)
         served.disk.faults = ["full"]
         with pytest.raises(LedgerFull):

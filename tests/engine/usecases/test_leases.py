@@ -28,36 +28,36 @@ async def test_a_lease_that_ran_out_can_be_taken_over_and_not_a_millisecond_befo
 
 
 async def test_a_renewal_gives_a_full_lease_from_now(served: Served) -> None:
-    held = await served.claim("a")
+    claimed = await served.claim("a")
     served.clock.advance(LEASE_MS - 1)
-    assert (await served.settle(Verb.RENEW, held.claim)).lease_ms == LEASE_MS
+    assert (await served.settle(Verb.RENEW, claimed.claim)).lease_ms == LEASE_MS
     served.clock.advance(LEASE_MS - 1)
     assert verdicts_of(await served.claim("a", token=2)) == ["BUSY"]
 
 
 async def test_a_late_renewal_keeps_ids_that_were_not_taken_over(served: Served) -> None:
-    held = await served.claim("a", "b")
+    claimed = await served.claim("a", "b")
     served.clock.advance(LEASE_MS)
     await served.claim("b", token=2)
-    renewed = await served.settle(Verb.RENEW, held.claim)
+    renewed = await served.settle(Verb.RENEW, claimed.claim)
     assert (renewed.state, renewed.settled, renewed.taken_over) == (ClaimState.OPEN, 1, 1)
     assert verdicts_of(await served.claim("a", "b", token=3)) == ["BUSY", "BUSY"]
 
 
 async def test_the_repeat_of_a_claim_renews_it(served: Served) -> None:
-    held = await served.claim("a", lease_ms=5_000)
+    claimed = await served.claim("a", lease_ms=5_000)
     served.clock.advance(4_999)
     repeated = await served.claim("a", lease_ms=5_000)
-    assert (verdicts_of(repeated), repeated.claim, repeated.lease_ms) == (["GRANTED"], held.claim, 5_000)
+    assert (verdicts_of(repeated), repeated.claim, repeated.lease_ms) == (["GRANTED"], claimed.claim, 5_000)
     served.clock.advance(4_999)
     assert verdicts_of(await served.claim("a", token=2)) == ["BUSY"]
 
 
 async def test_a_completion_leaves_what_was_taken_over_to_its_taker(served: Served) -> None:
-    held = await served.claim("a", "b")
+    claimed = await served.claim("a", "b")
     served.clock.advance(LEASE_MS)
     taken = await served.claim("b", token=2)
-    done = await served.settle(Verb.COMPLETE, held.claim)
+    done = await served.settle(Verb.COMPLETE, claimed.claim)
     assert (done.state, done.settled, done.taken_over) == (ClaimState.DONE, 1, 1)
     assert verdicts_of(await served.claim("a", "b", token=3)) == ["DUPLICATE", "BUSY"]
     await served.settle(Verb.RELEASE, taken.claim)
@@ -74,20 +74,20 @@ async def test_a_stepped_wall_clock_moves_no_lease(served: Served, step_ms: int)
 
 
 async def test_claims_that_are_not_known_or_were_released_stop_their_caller(served: Served) -> None:
-    held = await served.claim("a")
-    await served.settle(Verb.RELEASE, held.claim)
+    claimed = await served.claim("a")
+    await served.settle(Verb.RELEASE, claimed.claim)
     for verb in (Verb.RENEW, Verb.COMPLETE):
         with pytest.raises(ReleasedClaim):
-            await served.settle(verb, held.claim)
+            await served.settle(verb, claimed.claim)
     for verb in Verb:
         with pytest.raises(UnknownClaim):
             await served.settle(verb, id16(77))
 
 
 async def test_counters_match_the_answers(served: Served) -> None:
-    held = await served.claim("a", "b", "a")
+    claimed = await served.claim("a", "b", "a")
     await served.claim("a", token=2)
-    await served.settle(Verb.COMPLETE, held.claim)
+    await served.settle(Verb.COMPLETE, claimed.claim)
     await served.claim("a", token=2, call=2)
     await served.claim("a", call=2)
     counters = served.shard.counters()
@@ -97,10 +97,10 @@ async def test_counters_match_the_answers(served: Served) -> None:
 
 async def test_nothing_stays_pinned_once_it_is_durable_or_refused(served: Served) -> None:
     """Otherwise rows could never be reused."""
-    held = await served.claim("a", "b")
+    claimed = await served.claim("a", "b")
     served.clock.advance(LEASE_MS)
     await served.claim("b", token=2)
-    await served.settle(Verb.COMPLETE, held.claim)
+    await served.settle(Verb.COMPLETE, claimed.claim)
     assert not served.shard.journal.index.claims.rows.holders.pins.any()
 
 

@@ -96,9 +96,9 @@ async def test_nothing_is_cleared_over_a_live_lease(lane: Lanes) -> None:
     lane.served.disk.appends.clear()
     for found in (DONE, NOT_DONE):
         for asked in (clear(lane, found), clear_claim(lane, claimed.claim, found)):
-            with pytest.raises(LeaseLive) as told:
+            with pytest.raises(LeaseLive) as raised:
                 await asked
-            assert told.value.extra == {"lease_left_ms": 1}
+            assert raised.value.extra == {"lease_left_ms": 1}
     assert lane.served.disk.appends == []
     lane.served.clock.advance(1)
     assert [await clear(lane, DONE), await clear_claim(lane, claimed.claim, DONE)] == [2, 1]

@@ -28,8 +28,8 @@ async def stage(served: Served, number: int, chunk: int, token: int = 1, by_key:
     fingerprint = reduce(add, map(namespace.row_fingerprints.of_batch, rows.batches), EMPTY)
     keys = np.array([KEY], np.uint64) if by_key else None
     sha256 = hashlib.sha256(rows.data).digest()
-    asked = StageRequest(BATCH, "run:1", id16(token), chunk, sha256, rows, fingerprint, keys)
-    return await namespace.batches.stage(asked, served.deadline())
+    request = StageRequest(BATCH, "run:1", id16(token), chunk, sha256, rows, fingerprint, keys)
+    return await namespace.batches.stage(request, served.deadline())
 
 
 async def make_topic(served: Served, partitions: int) -> None:

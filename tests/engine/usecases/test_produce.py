@@ -77,30 +77,30 @@ async def test_the_answer_and_later_answers_wait_until_the_rows_are_durable(serv
 
 
 async def test_what_another_attempt_holds_is_left_out_and_can_be_asked_for_again(served: Served) -> None:
-    held = await served.claim("1", token=9)
+    claimed = await served.claim("1", token=9)
     answer = await produce(served, 1, 2)
     assert (verdicts_of(answer), await served.read()) == (["BUSY", "GRANTED"], [2])
-    await served.settle(Verb.RELEASE, held.claim)
+    await served.settle(Verb.RELEASE, claimed.claim)
     again = await produce(served, 1, call=2)
     assert (verdicts_of(again), await served.read()) == (["GRANTED"], [2, 1])
 
 
 async def test_a_late_copy_of_a_busy_answer_writes_a_row_once(served: Served) -> None:
     """The rows are in the request: a late copy may write rows that became free meanwhile, once."""
-    held = await served.claim("1", token=9)
+    claimed = await served.claim("1", token=9)
     assert verdicts_of(await produce(served, 1, 2)) == ["BUSY", "GRANTED"]
-    await served.settle(Verb.RELEASE, held.claim)
+    await served.settle(Verb.RELEASE, claimed.claim)
     assert verdicts_of(await produce(served, 1, 2)) == ["GRANTED", "DUPLICATE+OWN"]
     assert verdicts_of(await produce(served, 1, call=2)) == ["DUPLICATE+OWN"]
     assert await served.read() == [2, 1]
 
 
 async def test_an_expired_claim_is_taken_over_and_counted_and_its_holder_gets_an_error(served: Served) -> None:
-    held = await served.claim("1", token=9)
+    claimed = await served.claim("1", token=9)
     served.clock.advance(30_000)
     assert verdicts_of(await produce(served, 1)) == ["GRANTED+TAKEOVER"]
     assert served.shard.counters()["takeovers"] == 1
-    late = await served.settle(Verb.COMPLETE, held.claim)
+    late = await served.settle(Verb.COMPLETE, claimed.claim)
     assert (late.state, late.settled, late.taken_over) == (ClaimState.DONE, 0, 1)
 
 

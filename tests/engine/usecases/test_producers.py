@@ -299,8 +299,8 @@ async def test_a_compacted_ledger_has_the_same_producers(lane: Lanes) -> None:
         loaded.replayed(position, saved)
     producer = loaded.producers.producers["p"]
     assert (producer.epoch, producer.watermark, producer.claimed_to) == (1, 1, 3)
-    asked = decide(loaded.producers, producer, 5, bytes(16), np.array([1, 2, 3], np.uint64), None)
-    assert [int(byte) & 0xF for byte in asked.verdicts] == [5, 2, 3]
+    decision = decide(loaded.producers, producer, 5, bytes(16), np.array([1, 2, 3], np.uint64), None)
+    assert [int(byte) & 0xF for byte in decision.verdicts] == [5, 2, 3]
     assert loaded.producers.drivers["d"].batches == 3
 
 

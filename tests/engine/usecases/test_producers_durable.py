@@ -251,6 +251,6 @@ async def test_an_answered_renewal_counts_though_an_earlier_claim_is_refused(lan
     with pytest.raises(LedgerFull):
         await claiming
     lane.served.clock.advance(LEASE_MS - 1)
-    with pytest.raises(ProducerBusy) as told:
+    with pytest.raises(ProducerBusy) as raised:
         await lane.register(token=2)
-    assert told.value.extra["lease_left_ms"] == 1
+    assert raised.value.extra["lease_left_ms"] == 1

@@ -45,10 +45,10 @@ async def test_the_ledger_and_the_counters_are_those_of_a_namespace_without_it()
             await served.settle(Verb.COMPLETE, first.claim)
             await served.claim("a", "b", "b", token=4)
             kinds.append(served.disk.kinds())
-            told = served.shard.counters()
-            told["appends_durable"] -= before
-            del told["shadowed_ids"]
-            counters.append(told)
+            counts = served.shard.counters()
+            counts["appends_durable"] -= before
+            del counts["shadowed_ids"]
+            counters.append(counts)
     assert kinds[0] == kinds[1]
     assert counters[0] == counters[1]
 
@@ -56,11 +56,11 @@ async def test_the_ledger_and_the_counters_are_those_of_a_namespace_without_it()
 async def test_ids_taken_over_are_reported_as_settled_because_they_were_written() -> None:
     async with serving(lease_ms=LEASE_MS) as served:
         await shadow(served)
-        held = await served.claim("a", "b")
+        claimed = await served.claim("a", "b")
         served.clock.advance(LEASE_MS)
         taken = await served.claim("a", token=2)
         assert (verdicts_of(taken), would(taken)) == (["GRANTED"], ["GRANTED"])
-        done = await served.settle(Verb.COMPLETE, held.claim)
+        done = await served.settle(Verb.COMPLETE, claimed.claim)
         assert (done.settled, done.taken_over, done.shadow_taken_over) == (2, 0, 1)
 
 
@@ -68,8 +68,8 @@ async def test_what_holds_nothing_is_named_and_settled_in_shadow_mode_and_after_
     async with serving(lease_ms=LEASE_MS) as served:
         await served.claim("a")
         await shadow(served)
-        told = await served.claim("a", token=2)
-        assert (verdicts_of(told), would(told), told.claim) == (["GRANTED"], ["BUSY"], NO_CLAIM)
+        answer = await served.claim("a", token=2)
+        assert (verdicts_of(answer), would(answer), answer.claim) == (["GRANTED"], ["BUSY"], NO_CLAIM)
         served.disk.appends.clear()
         for wanted in (ON, OFF):
             await shadow(served, wanted)
@@ -85,8 +85,12 @@ async def test_all_rows_are_written_in_one_append_and_only_the_new_ones_become_k
         await produce(served, "a", token=1)
         await shadow(served)
         served.disk.appends.clear()
-        told = await produce(served, "b", "a", "b", token=2)
-        assert (told.rows, verdicts_of(told), would(told)) == (3, ["GRANTED"] * 3, ["GRANTED", "DUPLICATE", "SAME"])
+        answer = await produce(served, "b", "a", "b", token=2)
+        assert (answer.rows, verdicts_of(answer), would(answer)) == (
+            3,
+            ["GRANTED"] * 3,
+            ["GRANTED", "DUPLICATE", "SAME"],
+        )
         assert served.disk.kinds() == [["Produced", "Produced"]]
         assert await served.read() == [0, 0, 1, 2]
         assert served.shard.journal.index.claims.known_ids == 2
@@ -101,8 +105,8 @@ async def test_rows_of_which_all_are_known_are_written_too() -> None:
     async with serving() as served:
         await produce(served, "a", token=1)
         await shadow(served)
-        told = await produce(served, "a", token=2)
-        assert (told.rows, would(told)) == (1, ["DUPLICATE"])
+        answer = await produce(served, "a", token=2)
+        assert (answer.rows, would(answer)) == (1, ["DUPLICATE"])
         assert await served.read() == [0, 0]
 
 
@@ -120,8 +124,8 @@ async def test_sequences_are_granted_and_settled_and_what_is_no_verdict_is_refus
         await lane.claim(0, [1, 2])
         await lane.complete(0)
         await shadow(lane.served)
-        told = await lane.claim(1, [1, 2])
-        assert (verdicts_of(told), would(told)) == (["GRANTED"] * 2, ["DUPLICATE"] * 2)
+        answer = await lane.claim(1, [1, 2])
+        assert (verdicts_of(answer), would(answer)) == (["GRANTED"] * 2, ["DUPLICATE"] * 2)
         assert (await lane.complete(1)).state is ClaimState.DONE, "though nothing was granted"
         written = await lane.produce(2, [2, 3])
         assert (written.rows, verdicts_of(written), would(written)) == (2, ["GRANTED"] * 2, ["DUPLICATE", "GRANTED"])

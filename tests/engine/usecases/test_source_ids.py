@@ -29,8 +29,8 @@ async def test_a_source_that_was_made_again_is_refused_and_nothing_changes() -> 
         with pytest.raises(SourceReplaced, match=f"of source {FIRST}, .* of source {SECOND}.*Two ways on") as refused:
             await lanes.register(token=2, source_id=SECOND)
         assert refused.value.extra == {"producer": "p"}
-        known = await lanes.shard.producers.explain("p")
-        assert (known.epoch, known.claimed_to) == (epoch, 2)
+        explained = await lanes.shard.producers.explain("p")
+        assert (explained.epoch, explained.claimed_to) == (epoch, 2)
         assert (await lanes.register(source_id=FIRST)).epoch == epoch
         assert (await lanes.register(producer="again-p", token=2, source_id=SECOND)).claimed_to is None
 
@@ -72,12 +72,12 @@ async def test_a_source_is_recorded_before_it_is_answered() -> None:
     async with producing() as lanes:
         await lanes.register()
         lanes.served.disk.hold()
-        asked = await lanes.served.begin(lanes.register(source_id=FIRST))
-        assert not asked.done()
+        pending = await lanes.served.begin(lanes.register(source_id=FIRST))
+        assert not pending.done()
         lanes.served.disk.faults.append("full")
         await lanes.served.disk.release()
         with pytest.raises(LedgerFull):
-            await asked
+            await pending
 
 
 async def test_an_id_that_is_no_name_is_refused() -> None:

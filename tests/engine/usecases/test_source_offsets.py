@@ -43,10 +43,10 @@ async def test_source_offsets_are_returned_once_their_batch_is_durable_and_never
         await commit(served, 0, b"behind 0")
         served.disk.hold()
         under_way = await served.begin(commit(served, 1, b"behind 1"))
-        asked = await served.begin(offsets(served))
-        assert not asked.done()
+        pending = await served.begin(offsets(served))
+        assert not pending.done()
         await served.disk.release()
-        assert (await under_way, await asked) == ("COMMITTED", b"behind 1")
+        assert (await under_way, await pending) == ("COMMITTED", b"behind 1")
         served.disk.faults = ["full"]
         with pytest.raises(LedgerFull):
             await commit(served, 2, b"behind 2")

@@ -44,10 +44,10 @@ async def test_rows_that_had_waited_are_counted_and_logged_by_the_append_that_wr
     served.disk.appends.clear()
     assert verdicts_of(await produce(served, 1, 2, 3)) == ["DUPLICATE", "GRANTED", "GRANTED"]
     assert served.disk.kinds() == [["Produced"]]
-    (told,) = await trail(served)
-    assert (told.action, told.changed, told.who) == ("write spilled rows", 2, "loader")
-    assert told.subject == "topic topic: rows laid down from 2023-11-14T22:11:50.000Z until 2023-11-14T22:11:50.000Z"
-    assert told.why == "the gateway was down, and the client's on_down is spill"
+    (entry,) = await trail(served)
+    assert (entry.action, entry.changed, entry.who) == ("write spilled rows", 2, "loader")
+    assert entry.subject == "topic topic: rows laid down from 2023-11-14T22:11:50.000Z until 2023-11-14T22:11:50.000Z"
+    assert entry.why == "the gateway was down, and the client's on_down is spill"
     assert counted(served) == 2
 
 
@@ -57,8 +57,8 @@ async def test_rows_that_come_again_are_not_counted_again_whatever_the_sender(se
     assert verdicts_of(await produce(served, 1, 2, token=2)) == ["DUPLICATE"] * 2, (
         "its process died before it removed them"
     )
-    (told,) = await trail(served)
-    assert (told.changed, counted(served)) == (2, 2)
+    (entry,) = await trail(served)
+    assert (entry.changed, counted(served)) == (2, 2)
 
 
 async def test_rows_refused_by_a_full_disk_are_neither_counted_nor_logged(served: Served) -> None:
@@ -78,20 +78,20 @@ async def test_rows_whose_append_was_lost_to_view_are_counted_once_when_they_are
             await produce(served, 1, 2)
     async with serving(ledgers) as served:
         assert verdicts_of(await produce(served, 1, 2)) == ["DUPLICATE+OWN"] * 2
-        (told,) = await trail(served)
-        assert (told.changed, told.who, counted(served)) == (2, "loader", 2)
+        (entry,) = await trail(served)
+        assert (entry.changed, entry.who, counted(served)) == (2, "loader", 2)
 
 
 async def test_a_clients_clock_that_is_ahead_counts_as_now_and_a_long_name_is_cut(served: Served) -> None:
     await produce(served, 1, waited_ms=-60_000, who="x" * 600)
-    (told,) = await trail(served)
-    assert told.subject.endswith("from 2023-11-14T22:13:20.000Z until 2023-11-14T22:13:20.000Z")
-    assert told.who == "x" * 512
+    (entry,) = await trail(served)
+    assert entry.subject.endswith("from 2023-11-14T22:13:20.000Z until 2023-11-14T22:13:20.000Z")
+    assert entry.who == "x" * 512
 
 
 async def test_a_sender_without_a_credential_is_recorded_as_such_and_a_clock_that_was_never_set_is_accepted(
     served: Served,
 ) -> None:
     await produce(served, 1, waited_ms=served.clock.wall_ms(), who="")
-    (told,) = await trail(served)
-    assert (told.who, told.subject.split()[6]) == ("callers without a key", "1970-01-01T00:00:00.001Z")
+    (entry,) = await trail(served)
+    assert (entry.who, entry.subject.split()[6]) == ("callers without a key", "1970-01-01T00:00:00.001Z")

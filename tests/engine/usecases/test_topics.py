@@ -90,8 +90,8 @@ def table_of(**columns: Any) -> Rows:
 
 async def everything(served: Served) -> list[dict[str, Any]]:
     """Returns all rows of the topic's one partition, read as the transports read them."""
-    found = await records.read(served.shard, "topic", 0, 0, 1_000, 1 << 20)
-    return [row for batch in found.batches for row in batch.to_pylist()]
+    rows_read = await records.read(served.shard, "topic", 0, 0, 1_000, 1 << 20)
+    return [row for batch in rows_read.batches for row in batch.to_pylist()]
 
 
 async def test_columns_are_known_by_name_and_those_left_out_are_null(served: Served) -> None:
@@ -239,14 +239,14 @@ async def test_offsets_do_not_include_rows_that_came_while_waiting(served: Serve
     disk = served.disk
     disk.hold()
     first = await served.begin(served.produce(rows_of(1)))
-    asked = await served.begin(served.namespace.topics.view("topic"))
+    pending = await served.begin(served.namespace.topics.view("topic"))
     second = await served.begin(served.produce(rows_of(2, 3), call=2))
     disk.gate.set()
     disk.gate.clear()  # one append passes, the next waits
     await run_ready_tasks()
-    assert (first.done(), asked.done(), second.done()) == (True, True, False)
+    assert (first.done(), pending.done(), second.done()) == (True, True, False)
     disk.faults = ["full"]
     await disk.release()
     assert isinstance(second.exception(), LedgerFull)
-    assert (asked.result().low_offsets, asked.result().high_offsets) == ([0], [1])
+    assert (pending.result().low_offsets, pending.result().high_offsets) == ([0], [1])
     assert (await served.namespace.topics.view("topic")).high_offsets == [1]

@@ -216,11 +216,11 @@ async def test_a_lane_without_a_topic_id_is_not_compared_and_takes_one_with_its_
 async def test_the_topic_is_durable_before_the_answer_that_lets_rows_into_it(lane: DirectLanes) -> None:
     await lane.ask(1, 5)
     lane.disk.hold()
-    asked = await lane.served.begin(lane.ask(1, 5, topic_id=OLD))
+    pending = await lane.served.begin(lane.ask(1, 5, topic_id=OLD))
     while not recorded(lane.served):
         lane.disk.gate.set()
         lane.disk.gate.clear()
         await run_ready_tasks()
-    assert not asked.done()
+    assert not pending.done()
     await lane.disk.release()
-    assert await asked == []
+    assert await pending == []

@@ -187,12 +187,12 @@ async def test_a_request_that_came_while_it_was_down_is_not_passed_once_it_is_ba
 
 
 async def test_only_the_claim_that_names_nothing_can_be_settled(served: Served) -> None:
-    held = await served.claim("a")
+    claimed = await served.claim("a")
     await go_down(served)
     claims = served.gateway.claims("default")
     assert (await claims.settle(Verb.COMPLETE, NO_CLAIM, served.deadline())).settled == 0
     with pytest.raises(Recovering, match="no claim can be settled"):
-        await claims.settle(Verb.COMPLETE, held.claim or b"", served.deadline())
+        await claims.settle(Verb.COMPLETE, claimed.claim or b"", served.deadline())
 
 
 async def test_requests_refused_by_a_shard_are_refused(served: Served) -> None:

@@ -44,8 +44,8 @@ async def test_a_broker_that_requires_a_certificate_is_reported(shown: str, brok
     if shown != "none":
         (tmp_path / "client.pem").write_bytes(b"".join(Authority().signed(CLIENT)))
         changed["ssl_certfile"] = str(tmp_path / "client.pem")
-    told = await refused_at_start(broker.settings(**changed))
-    assert "check ssl_certfile and ssl_keyfile" in told
+    message = await refused_at_start(broker.settings(**changed))
+    assert "check ssl_certfile and ssl_keyfile" in message
 
 
 async def test_a_certificate_that_is_changed_in_its_file_counts_without_a_start(broker: Broker, tmp_path: Path) -> None:
@@ -64,9 +64,9 @@ async def test_a_certificate_that_is_changed_in_its_file_counts_without_a_start(
 
 async def test_an_authority_other_than_the_brokers_is_reported(broker: Broker, tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_bytes(Authority().pem)
-    told = await refused_at_start(broker.settings(ssl_cafile=str(tmp_path / "ca.pem")))
-    assert "certificate: not trusted" in told
-    assert "ssl_cafile" in told
+    message = await refused_at_start(broker.settings(ssl_cafile=str(tmp_path / "ca.pem")))
+    assert "certificate: not trusted" in message
+    assert "ssl_cafile" in message
 
 
 @pytest.mark.parametrize("protocol", ["SSL", "PLAINTEXT", "SASL_PLAINTEXT"])
@@ -74,8 +74,8 @@ async def test_a_port_of_another_protocol_is_reported(protocol: str, broker: Bro
     """Plaintext clients connect to the TLS port, the others to the port without authentication."""
     (tmp_path / "password").write_text("secret")
     sasl = {"sasl_mechanism": "PLAIN", "sasl_username": "ann", "sasl_password_file": str(tmp_path / "password")}
-    given = {"SSL": {}, "PLAINTEXT": NO_CERTIFICATE, "SASL_PLAINTEXT": NO_CERTIFICATE | sasl}[protocol]
-    settings = broker.settings(security_protocol=protocol, **given)
+    options = {"SSL": {}, "PLAINTEXT": NO_CERTIFICATE, "SASL_PLAINTEXT": NO_CERTIFICATE | sasl}[protocol]
+    settings = broker.settings(security_protocol=protocol, **options)
     if protocol != "PLAINTEXT":
         settings["bootstrap_servers"] = f"127.0.0.1:{broker.behind}"
     with pytest.raises(KafkaError, match=r"check (that )?security_protocol"):
@@ -96,5 +96,7 @@ async def test_a_certificate_for_another_host_or_out_of_date_is_reported(
     async with await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=serving) as server:
         trusting = ssl.create_default_context(cadata=authority.pem.decode())
         place = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        told = await refused_at_start({"bootstrap_servers": place, "security_protocol": "SSL", "ssl_context": trusting})
-    assert mend in told
+        message = await refused_at_start(
+            {"bootstrap_servers": place, "security_protocol": "SSL", "ssl_context": trusting}
+        )
+    assert mend in message

@@ -267,12 +267,12 @@ def test_an_owner_killed_between_reading_and_entering_is_followed_by_one_that_re
         lane = client.open_lane(topic, "p")
         open_record(broker, lane, (0, 9)).commit_transaction(30)
         beside.do("hold", PRODUCE)
-        asked = aside.submit(client.ask_lane, topic, "p", 0, 9)
+        pending = aside.submit(client.ask_lane, topic, "p", 0, 9)
         beside.wait_until_held()
         gateway.kill()
         beside.do("forget")
         gateway.start()
-        assert asked.result(60) == ((0, 9),)
+        assert pending.result(60) == ((0, 9),)
 
 
 def ask(connection: HTTPConnection, topic: str, producer: str = "p", **headers: str) -> None:

@@ -83,9 +83,9 @@ def planned(scene: Scene) -> list[tuple[str, str, bool]]:
     options = ["--topic", scene.topic, "--writer", f"User:{SPARK}", "--format", "json", "--principal", f"User:{CLIENT}"]
     url = f"kafka://{scene.broker.cluster.bootstrap}/{PREFIX}?replication=1&min_insync=1&bare_key=yes"
     shown = CliRunner().invoke(app, ["kafka", "plan", "--ledger", url, *options])
-    found = json.loads(shown.stdout)["writers_rights"]
-    assert all(one["operations"] == ["Describe", "Write"] for one in found)
-    return [(one["resource"], one["name"], one["alone"]) for one in found]
+    answer = json.loads(shown.stdout)["writers_rights"]
+    assert all(one["operations"] == ["Describe", "Write"] for one in answer)
+    return [(one["resource"], one["name"], one["alone"]) for one in answer]
 
 
 @pytest.mark.parametrize("missing", [0, 1, 2], ids=["transactional-id", "topic-of-lanes", "topic"])
@@ -96,10 +96,10 @@ def test_a_writer_needs_each_right_of_the_plan_and_no_other(scene: Scene, missin
     kind, name, _ = plan[missing]
     with pytest.raises(Refused) as refused:
         scene.write(1, 2)
-    told = str(refused.value)
-    assert f"{SPARK} lacks Describe or Write on {kind.replace('-', ' ')} " in told
-    assert name in told
-    assert "oncegate kafka plan --writer" in told
+    message = str(refused.value)
+    assert f"{SPARK} lacks Describe or Write on {kind.replace('-', ' ')} " in message
+    assert name in message
+    assert "oncegate kafka plan --writer" in message
     assert refused.value.outcome is Outcome.NOT_WRITTEN
     assert scene.values() == []
     scene.grant(*plan[missing])

@@ -49,10 +49,10 @@ def test_a_transaction_ended_by_brokers_for_being_slow_is_reported_with_the_line
         with transaction(gateway, topic) as ending:
             ending.start()
         slow.now_ms = open_ms
-        with pytest.raises(Fenced) as told:
+        with pytest.raises(Fenced) as raised:
             late.commit()
     line = f'write .option("transactionMs", "{2 * TRANSACTION_MS}")'
-    assert (line in str(told.value)) is (open_ms >= TRANSACTION_MS)
+    assert (line in str(raised.value)) is (open_ms >= TRANSACTION_MS)
     assert written(broker, topic) == []
     assert writer(gateway, topic).write(rows(*range(10))) == DirectWritten(10, 0)
 

@@ -59,8 +59,8 @@ def test_a_full_disk_of_a_broker_leaves_no_half_stage_and_the_gateway_continues_
         with pytest.raises(Unavailable) as refused:
             batch.through(refused_one).stage(rows_of(ROWS))
         assert refused.value.code == "LEDGER_FULL"
-        status, told = claim(gateway, "refused")
-        assert (status, told["action"], told["effect"]) == (507, "retry", "none"), told
+        status, answer = claim(gateway, "refused")
+        assert (status, answer["action"], answer["effect"]) == (507, "retry", "none"), answer
         assert gateway.ask("GET", "/v1/namespaces/default")[1]["failing"]["room"]
         ballast.unlink()
         broker.cluster.kill_node(1)

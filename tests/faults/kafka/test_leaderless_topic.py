@@ -45,9 +45,9 @@ class Served:
 
         with closing(http.client.HTTPConnection("127.0.0.1", self.gateway.port, timeout=WAIT_S)) as connection:
             try:
-                asked = json.dumps({"token": uuid4().hex, "call": 0, **body})
+                request_body = json.dumps({"token": uuid4().hex, "call": 0, **body})
                 headers = {"Content-Type": "application/json"}
-                connection.request("POST", f"/v1/namespaces/default/{path}", asked, headers)
+                connection.request("POST", f"/v1/namespaces/default/{path}", request_body, headers)
                 answer = connection.getresponse()
                 return answer.status, json.loads(answer.read())
             except (OSError, http.client.HTTPException):
@@ -68,9 +68,14 @@ class Served:
         nothing."""
 
         def is_said() -> bool:
-            status, told = self.produce(topic, "refused")
-            assert (status, told["code"], told["action"], told["effect"]) == (507, "LEDGER_FULL", "retry", "none"), told
-            return words in told["detail"]
+            status, answer = self.produce(topic, "refused")
+            assert (status, answer["code"], answer["action"], answer["effect"]) == (
+                507,
+                "LEDGER_FULL",
+                "retry",
+                "none",
+            ), answer
+            return words in answer["detail"]
 
         wait_until(f"it says: {words}", is_said)
 
@@ -118,12 +123,12 @@ def test_a_topic_without_a_leader_waits_alone_and_heals_by_itself(
         served.until_written(lone, "a")
         served.until_written(other, "a")
         gateway.arm(point, signal.SIGSTOP)
-        asked = aside.submit(served.produce, lone, "b")
+        pending = aside.submit(served.produce, lone, "b")
         wait_until("the step is reached", lambda: gateway.is_struck)
         brokers.cluster.kill_node(node)
         try:
             gateway.go_on()
-            assert asked.result()[0] == status
+            assert pending.result()[0] == status
             served.until_claimed()
             served.until_written(other, "b")
             served.until_refused(lone, "no leader")
@@ -149,11 +154,11 @@ def test_readers_go_on_behind_an_abort_that_met_no_leader(brokers: Broker, tmp_p
         node = asyncio.run(coordinator(brokers, served.prefix)) % len(brokers.cluster.nodes) + 1
         lone = topic_on_one(brokers, f"{served.prefix}-lone", node)
         gateway.arm("all sent", signal.SIGKILL)
-        asked = aside.submit(served.produce, lone, "a")
+        pending = aside.submit(served.produce, lone, "a")
         gateway.await_end()
         brokers.cluster.kill_node(node)
         try:
-            assert asked.result()[0] == 0, "nobody was told"
+            assert pending.result()[0] == 0, "nobody was told"
             gateway.settle()
             served.until_claimed()
         finally:

@@ -118,12 +118,12 @@ def test_a_check_finds_everything_right_after_the_lines_were_run(prepared: str) 
 
 def test_a_check_makes_nothing_and_names_all_that_is_missing(broker: Broker) -> None:
     before = set(broker.admin.list_topics().topics)
-    status, printed, told = plan(url_of(broker, "nothing"), "--check")
+    status, printed, output = plan(url_of(broker, "nothing"), "--check")
     assert status == 1
     names = ("namespaces", *(f"default.{one}" for one in ("ledger", "states", "outputs", "stages", "direct")))
     assert all(f"WRONG  topic nothing.{name}: missing" in printed for name in names)
     assert "WRONG  rights on transactional-id nothing.namespaces: Describe, Write is missing" in printed
-    assert told.startswith("oncegate: 8 of 8 are missing or wrong")
+    assert output.startswith("oncegate: 8 of 8 are missing or wrong")
     assert set(broker.admin.list_topics().topics) - before <= {"__transaction_state"}
 
 

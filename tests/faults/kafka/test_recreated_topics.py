@@ -43,10 +43,10 @@ def make_again(broker: Broker, topic: str, partitions: int = 1) -> None:
 
 
 def refused(gateway: GatewayProcess, topic: str, ids: list[str]) -> OncegateError:
-    with pytest.raises(OncegateError) as found:
+    with pytest.raises(OncegateError) as raised:
         write(gateway, topic, ids)
-    assert (found.value.code, found.value.outcome) == ("TOPIC_REPLACED", Outcome.NOT_WRITTEN), found.value
-    return found.value
+    assert (raised.value.code, raised.value.outcome) == ("TOPIC_REPLACED", Outcome.NOT_WRITTEN), raised.value
+    return raised.value
 
 
 def forget_all(gateway: GatewayProcess, id_set: str) -> None:
@@ -137,9 +137,9 @@ def test_a_topic_that_is_gone_is_not_found_and_nothing_is_written(broker: Broker
     broker.admin.delete_topics([topic])[topic].result(WAIT_S)
     while topic in broker.admin.list_topics(timeout=WAIT_S).topics:
         pass
-    with pytest.raises(OncegateError) as found:
+    with pytest.raises(OncegateError) as raised:
         write(gateway, topic, ["a"])
-    assert found.value.code == "NOT_FOUND"
+    assert raised.value.code == "NOT_FOUND"
 
 
 def write_sequences(gateway: GatewayProcess, topic: str, producer: str, *sequences: int) -> int:
@@ -149,9 +149,9 @@ def write_sequences(gateway: GatewayProcess, topic: str, producer: str, *sequenc
 
 
 def refused_sequences(gateway: GatewayProcess, topic: str, producer: str, *sequences: int) -> None:
-    with pytest.raises(OncegateError, match="Write under another producer's name") as found:
+    with pytest.raises(OncegateError, match="Write under another producer's name") as raised:
         write_sequences(gateway, topic, producer, *sequences)
-    assert (found.value.code, found.value.outcome) == ("TOPIC_REPLACED", Outcome.NOT_WRITTEN), found.value
+    assert (raised.value.code, raised.value.outcome) == ("TOPIC_REPLACED", Outcome.NOT_WRITTEN), raised.value
 
 
 def test_sequences_of_a_recreated_topic_are_refused_and_another_producer_continues(
@@ -174,9 +174,9 @@ def test_sequences_of_a_recreated_topic_are_refused_and_another_producer_continu
 
 def refused_batch(batch: Batch, steps: str) -> None:
     for step in steps.split():
-        with pytest.raises(OncegateError, match="Two ways on: commit under another `app`") as found:
+        with pytest.raises(OncegateError, match="Two ways on: commit under another `app`") as raised:
             batch.stage(pa.table({"value": ["a"]})) if step == "stage" else batch.commit()
-        assert (found.value.code, found.value.outcome) == ("TOPIC_REPLACED", Outcome.NOT_WRITTEN), found.value
+        assert (raised.value.code, raised.value.outcome) == ("TOPIC_REPLACED", Outcome.NOT_WRITTEN), raised.value
 
 
 def test_batches_of_a_topic_that_was_made_again_are_refused_and_both_ways_on_write(
@@ -221,9 +221,9 @@ def test_a_batch_of_several_topics_is_refused_where_one_of_them_was_made_again(
 
 
 def refused_lane(writer: DirectWriter, *sequences: int) -> None:
-    with pytest.raises(OncegateError, match="Write under another producer's name") as found:
+    with pytest.raises(OncegateError, match="Write under another producer's name") as raised:
         writer.write([DirectRow(one, b"%d" % one) for one in sequences])
-    assert (found.value.code, found.value.outcome) == ("TOPIC_REPLACED", Outcome.NOT_WRITTEN), found.value
+    assert (raised.value.code, raised.value.outcome) == ("TOPIC_REPLACED", Outcome.NOT_WRITTEN), raised.value
 
 
 def test_rows_of_a_lane_whose_topic_was_recreated_are_refused_and_another_producer_continues(

@@ -149,10 +149,10 @@ async def test_an_answer_to_an_invalid_password_is_reported_in_one_line(broker: 
     settings = broker.settings() | {"bootstrap_servers": broker.proxied_bootstrap}
     async with proxied(broker.proxy_port, broker.behind) as proxy:
         proxy.spoil_answers(b"i=4096", b"i=none")
-        told = await refused_at_start(settings)
-    assert f"user {CLIENT}: what came back is no answer of SCRAM-SHA-512" in told
-    assert "check that the address and port are the brokers' own" in told
-    assert "\n" not in told
+        message = await refused_at_start(settings)
+    assert f"user {CLIENT}: what came back is no answer of SCRAM-SHA-512" in message
+    assert "check that the address and port are the brokers' own" in message
+    assert "\n" not in message
 
 
 async def test_a_batch_refused_by_a_topic_is_reported_with_the_limit_and_the_others_are_accepted(
@@ -196,5 +196,5 @@ async def test_a_topic_that_has_not_answered_is_not_named_beside_one_that_refuse
 
 def test_a_partition_that_may_not_be_read_is_reported_with_its_topic() -> None:
     for named in ("flights", ["flights"], TopicPartition("flights", 0), [TopicPartition("flights", 0)]):
-        told = refusal_of(TopicAuthorizationFailedError(named), Caller(user="u"))
-        assert str(told) == "topic flights: allow User:u to DESCRIBE and WRITE"
+        message = refusal_of(TopicAuthorizationFailedError(named), Caller(user="u"))
+        assert str(message) == "topic flights: allow User:u to DESCRIBE and WRITE"

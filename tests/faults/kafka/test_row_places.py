@@ -138,8 +138,8 @@ def test_explain_returns_the_row_s_own_offset(broker: Broker, gateway: GatewayPr
     produce(gateway, topic, keyed(*range(50)), next(_tokens))
     lying = CommittedRecords(broker, {topic: 4})
     for number in (0, 7, 49):
-        _, told = gateway.ask("GET", f"/v1/namespaces/default/ids:explain?id=v-{number}&id_set={topic}")
-        assert lying.values[told["topic"], told["partition"], told["first_offset"]] == f"v-{number}"
+        _, answer = gateway.ask("GET", f"/v1/namespaces/default/ids:explain?id=v-{number}&id_set={topic}")
+        assert lying.values[answer["topic"], answer["partition"], answer["first_offset"]] == f"v-{number}"
 
 
 def test_a_repeat_by_sequence_returns_the_first_answer_s_offsets(broker: Broker, tmp_path: Path) -> None:
@@ -150,13 +150,13 @@ def test_a_repeat_by_sequence_returns_the_first_answer_s_offsets(broker: Broker,
         token = next(_tokens)
         post(gateway, "/drivers/d:register", driver)
         post(gateway, "/producers/p:register", {"token": f"{token:032x}", "driver": "d"})
-        asked = {"id_col": None, "producer": "p", "epoch": 1, "sequence_col": "n"}
-        first = produce(gateway, topic, records, token, **asked)
+        request = {"id_col": None, "producer": "p", "epoch": 1, "sequence_col": "n"}
+        first = produce(gateway, topic, records, token, **request)
         foreign(broker, topic, 2)
-        again = produce(gateway, topic, records, token, **asked)
+        again = produce(gateway, topic, records, token, **request)
         gateway.kill()
         gateway.start()
-        later = produce(gateway, topic, records, token, **asked)
+        later = produce(gateway, topic, records, token, **request)
     assert (again["rows"], again["offsets"]) == (0, [])
     assert first["offsets"] == again["offsets_before"] == later["offsets_before"]
     assert sorted(CommittedRecords(broker, {topic: 3}).in_ranges(topic, first["offsets"])) == sorted(values(records))

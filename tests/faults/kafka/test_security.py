@@ -88,15 +88,15 @@ async def test_a_wrong_password_is_reported_with_the_user_and_where_to_look(brok
     (tmp_path / "wrong").write_text("wrong\n")
     for mechanism in ("SCRAM-SHA-512", "PLAIN"):
         settings = broker.settings(sasl_password_file=str(tmp_path / "wrong"), sasl_mechanism=mechanism)
-        told = await refused_at_start(settings)
-        assert f"user {CLIENT}" in told
-        assert mechanism in told
-        assert "sasl_password_file" in told
+        message = await refused_at_start(settings)
+        assert f"user {CLIENT}" in message
+        assert mechanism in message
+        assert "sasl_password_file" in message
 
 
 async def test_a_mechanism_that_is_not_offered_is_reported_by_its_name(broker: Broker) -> None:
-    told = await refused_at_start(broker.settings(sasl_mechanism="SCRAM-SHA-256"))
-    assert "sasl_mechanism SCRAM-SHA-256" in told
+    message = await refused_at_start(broker.settings(sasl_mechanism="SCRAM-SHA-256"))
+    assert "sasl_mechanism SCRAM-SHA-256" in message
 
 
 async def test_a_port_that_requires_a_user_hangs_up_on_clients_without_one_and_that_is_reported(broker: Broker) -> None:
@@ -113,10 +113,12 @@ async def test_no_password_is_logged_or_raised_whatever_is_logged(
     settings = broker.settings(sasl_mechanism="PLAIN")
     async with started(settings, shard) as guard:
         await guard.commit([batch(flights, b"a")])
-    told = await refused_at_start(broker.settings(sasl_mechanism="PLAIN", sasl_password_file=str(tmp_path / "wrong")))
+    message = await refused_at_start(
+        broker.settings(sasl_mechanism="PLAIN", sasl_password_file=str(tmp_path / "wrong"))
+    )
     assert "ApiVersion" in caplog.text, "requests are logged"
     for password in (settings["sasl_plain_password"], "not-the-password"):
-        assert password not in caplog.text + told + repr(guard)
+        assert password not in caplog.text + message + repr(guard)
 
 
 @pytest.mark.parametrize("held", [(), (DESCRIBE,)])
@@ -126,9 +128,9 @@ async def test_a_transactional_id_without_a_right_is_reported_and_recovers(
     name = new_id()
     if held:
         rights.allow(TRANSACTIONAL_ID, name, *held)
-    told = await refused_at_start(broker.settings(), name)
-    assert f"transactional id {name}" in told
-    assert f"User:{CLIENT}" in told
+    message = await refused_at_start(broker.settings(), name)
+    assert f"transactional id {name}" in message
+    assert f"User:{CLIENT}" in message
     rights.allow(TRANSACTIONAL_ID, name, WRITE, DESCRIBE)
     async with started(broker.settings(), name) as guard:
         await guard.commit([batch(flights, b"a")])
@@ -321,9 +323,9 @@ async def test_a_quota_that_is_too_small_is_reported_with_what_to_raise(
     async with started(settings, shard, HASTY) as guard:
         with pytest.raises(Throttled) as throttled:  # not by the first one: a broker throttles only later ones
             await committed_until(guard, flights, numbers(100_000), written)
-    told = str(throttled.value)
-    assert f"User:{CLIENT}, client id slow" in told
-    assert "producer_byte_rate" in told
+    message = str(throttled.value)
+    assert f"User:{CLIENT}, client id slow" in message
+    assert "producer_byte_rate" in message
     assert throttled.value.culprits == ()
     rights.quota("slow", None)
     async with started(settings, shard) as guard:

@@ -40,10 +40,10 @@ def pems(tmp_path: Path) -> Path:
 
 
 def refused(**parameters: object) -> str:
-    with pytest.raises(BadRequest) as told:
+    with pytest.raises(BadRequest) as raised:
         Security.parsed([(name, str(value)) for name, value in parameters.items()])
-    assert "\n" not in told.value.detail
-    return told.value.detail
+    assert "\n" not in raised.value.detail
+    return raised.value.detail
 
 
 def test_nothing_said_is_plain_text() -> None:
@@ -80,9 +80,9 @@ def test_a_broker_is_always_verified_with_its_host(pems: Path) -> None:
 
 @pytest.mark.parametrize("name", ["sasl_password", "password", "sasl.jaas.password", "sasl_plain_password"])
 def test_a_password_in_a_url_is_refused_and_not_repeated(name: str) -> None:
-    told = refused(**{name: "secret-1"})
-    assert "sasl_password_file" in told
-    assert "secret-1" not in told
+    message = refused(**{name: "secret-1"})
+    assert "sasl_password_file" in message
+    assert "secret-1" not in message
 
 
 @pytest.mark.parametrize(
@@ -122,9 +122,9 @@ def test_a_parameter_that_is_there_twice_is_refused() -> None:
 @pytest.mark.parametrize("held", [b"one\ntwo\n", b"\xff\xfe", b"a\0b"])
 def test_a_file_that_is_no_password_is_refused_and_not_repeated(held: bytes, tmp_path: Path) -> None:
     (tmp_path / "held").write_bytes(held)
-    told = refused(**SASL, sasl_password_file=tmp_path / "held")
-    assert "more than one line" in told
-    assert "two" not in told
+    message = refused(**SASL, sasl_password_file=tmp_path / "held")
+    assert "more than one line" in message
+    assert "two" not in message
 
 
 def test_a_key_of_another_certificate_or_an_encrypted_one_is_refused(pems: Path) -> None:

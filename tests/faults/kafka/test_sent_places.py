@@ -52,9 +52,9 @@ async def test_offsets_of_a_commit_without_an_answer_are_those_of_the_rows(
     partition = broker.topic()
     async with prefix.opened(proxied=True) as opened:
         proxy.lose_answer(END_TXN)
-        (told,) = await send(opened, partition.topic, "a", "b")
-        assert await kept(opened) == [told]
-    assert values_at(broker, partition, told) == [b"a", b"b"]
+        (answer,) = await send(opened, partition.topic, "a", "b")
+        assert await kept(opened) == [answer]
+    assert values_at(broker, partition, answer) == [b"a", b"b"]
 
 
 @pytest.mark.slow
@@ -91,11 +91,11 @@ async def test_a_compaction_and_an_opening_keep_the_offsets_of_later_rows(prefix
     async with prefix.opened() as opened:
         await send(opened, partition.topic, "a")
         await opened.ledger.compact(opened.ledger.mark.position, snapshot())
-        (told,) = await send(opened, partition.topic, "b")
-        assert await kept(opened) == [None, told]
+        (answer,) = await send(opened, partition.topic, "b")
+        assert await kept(opened) == [None, answer]
     async with prefix.opened() as opened:
-        assert (await kept(opened))[:2] == [None, told]
-    assert values_at(broker, partition, told) == [b"b"]
+        assert (await kept(opened))[:2] == [None, answer]
+    assert values_at(broker, partition, answer) == [b"b"]
 
 
 def frame_of(changes: list[object]) -> Frame:

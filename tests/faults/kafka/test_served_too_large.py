@@ -139,9 +139,9 @@ def test_a_topic_of_the_gateway_with_a_lower_limit_is_named_and_everything_conti
         batch.stage(pa.table({"value": [LARGE]}))
         batch.commit()
         takes(broker, frames, 1)
-        status, told = claim(gateway, "no frame fits")
-        assert (status, told["effect"]) == (507, "none"), told
-        assert f"raise max.message.bytes of topic {frames}" in told["detail"]
+        status, answer = claim(gateway, "no frame fits")
+        assert (status, answer["effect"]) == (507, "none"), answer
+        assert f"raise max.message.bytes of topic {frames}" in answer["detail"]
         takes(broker, frames, 1_048_588)
         wait_until("an id is claimed", lambda: claim(gateway, "no frame fits")[0] == 200)
     assert broker.committed(there) == [b"a", LARGE.encode()]

@@ -122,9 +122,9 @@ def test_an_audit_counts_what_was_committed_by_age_and_by_who_wrote_it(broker: B
     words = [f"kafka://{broker.cluster.bootstrap}/{topic}", "--attempt", "attempt", "--batch", "batch", "--json"]
     result = CliRunner().invoke(app, ["audit", *words], prog_name="oncegate")
     assert result.exit_code == 0, result.stderr
-    found = json.loads(result.stdout)
-    counted = {name: found[name] for name in ("rows", "without_id", "ids", "duplicates")}
+    answer = json.loads(result.stdout)
+    counted = {name: answer[name] for name in ("rows", "without_id", "ids", "duplicates")}
     assert counted == {"rows": 5, "without_id": 1, "ids": 2, "duplicates": 2}
-    assert {name: count for name, count in found["ages"].items() if count} == {"a minute": 1, "30 days": 1}
-    assert found["causes"] == {"UPSTREAM": 1, "TASK_RETRY": 1}
-    assert found["caught"] == {"1h": 1, "6h": 1, "1d": 1, "7d": 1, "30d": 2}
+    assert {name: count for name, count in answer["ages"].items() if count} == {"a minute": 1, "30 days": 1}
+    assert answer["causes"] == {"UPSTREAM": 1, "TASK_RETRY": 1}
+    assert answer["caught"] == {"1h": 1, "6h": 1, "1d": 1, "7d": 1, "30d": 2}

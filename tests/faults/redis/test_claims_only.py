@@ -64,6 +64,6 @@ def test_rows_that_were_written_and_staged_before_stay_and_are_served_once_rows_
         is_refused(lambda: client.fetch("t"))
     with gateway_at(server, "before", tmp_path, "streams") as gateway, Gateway(gateway.url) as client:
         batch.through(client).commit()
-        found = client.read("t")
-        assert found is not None
-        assert found.num_rows == 4
+        rows_read = client.read("t")
+        assert rows_read is not None
+        assert rows_read.num_rows == 4

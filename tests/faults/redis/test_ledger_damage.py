@@ -249,8 +249,8 @@ async def test_a_restart_without_losses_is_read_again_and_continues(prefix: Pref
 async def test_rows_that_are_not_those_written_are_damage(prefix: Prefix, server: RedisServer) -> None:
     async with prefix.opened() as opened:
         await opened.ledger.append([b"a"], [range_of(1, 3), publish(0, 1)])
-        (found,) = server.run("XRANGE", prefix.key("rows"), "-", "+")
-        server.run("XDEL", prefix.key("rows"), found[0])
+        (outcome,) = server.run("XRANGE", prefix.key("rows"), "-", "+")
+        server.run("XDEL", prefix.key("rows"), outcome[0])
         with pytest.raises(LedgerDamaged, match="not the"):
             await outputs_of(opened).fetch("t", 0, 0, 9, BIG)
 

@@ -80,8 +80,8 @@ def test_a_gateway_serves_from_a_restored_copy_and_reports_clients_that_remember
         assert client.mark.split(":")[0] == ids["ledger"]
         assert client.write("d") == ["DUPLICATE"]
         assert again.log.count("mark_of_predecessor") == 1
-        found = run("verify", "--data", again.data, "--json")
-        assert json.loads(found.stdout)["ok"] is True
+        outcome = run("verify", "--data", again.data, "--json")
+        assert json.loads(outcome.stdout)["ok"] is True
 
 
 def made(tmp_path: Path) -> Path:
@@ -93,11 +93,11 @@ def test_damage_ends_a_verification_with_status_1_and_is_located(tmp_path: Path)
     data = made(tmp_path)
     (data / "default/key").write_bytes(b"another")
     for arguments in ((), ("--json",)):
-        found = run("verify", "--data", data, *arguments)
-        assert found.exit_code == 1
-        assert "the key file" in found.stderr
-        assert len(found.stderr.splitlines()) == 1
-    line = json.loads(found.stdout)
+        outcome = run("verify", "--data", data, *arguments)
+        assert outcome.exit_code == 1
+        assert "the key file" in outcome.stderr
+        assert len(outcome.stderr.splitlines()) == 1
+    line = json.loads(outcome.stdout)
     assert (line["ok"], "the key file" in line["detail"]) == (False, True)
 
 
@@ -109,10 +109,10 @@ def test_verify_reads_what_the_entries_mean(tmp_path: Path) -> None:
             await opened.ledger.append([b"no entry of ours"], [])
 
     asyncio.run(write())
-    found = run("verify", "--data", tmp_path / "data")
-    assert found.exit_code == 1
-    assert found.stderr.startswith("oncegate: ")
-    assert len(found.stderr.splitlines()) == 1
+    outcome = run("verify", "--data", tmp_path / "data")
+    assert outcome.exit_code == 1
+    assert outcome.stderr.startswith("oncegate: ")
+    assert len(outcome.stderr.splitlines()) == 1
 
 
 def test_what_cannot_be_copied_is_refused_in_one_line(tmp_path: Path) -> None:
@@ -125,10 +125,10 @@ def test_what_cannot_be_copied_is_refused_in_one_line(tmp_path: Path) -> None:
         ("verify", "--data", tmp_path / "nothing"),
     ]
     for arguments in refused:
-        found = run(*arguments)
-        assert found.exit_code == 1, arguments
-        assert found.stderr.startswith("oncegate: ")
-        assert len(found.stderr.splitlines()) == 1, found.stderr
+        outcome = run(*arguments)
+        assert outcome.exit_code == 1, arguments
+        assert outcome.stderr.startswith("oncegate: ")
+        assert len(outcome.stderr.splitlines()) == 1, outcome.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "data.witness"]
 
 

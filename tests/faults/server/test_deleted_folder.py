@@ -77,13 +77,13 @@ def test_a_moved_replaced_or_removed_folder_is_reported_without_any_request_or_w
         shutil.copytree(tmp_path / "before", process.data / "replaced")
         becomes(default="SERVING", moved="DOWN", replaced="DOWN")
         is_told("replaced", 2)
-        ready, told = process.ask("GET", "/healthz/ready")
+        ready, answer = process.ask("GET", "/healthz/ready")
         for name in ("moved", "replaced"):
-            assert f"{name} is DOWN (LEDGER_FENCED: ledger {name} in " in told["detail"], told
+            assert f"{name} is DOWN (LEDGER_FENCED: ledger {name} in " in answer["detail"], answer
             status, problem = process.ask("GET", f"/healthz/ready?namespace={name}")
             assert (status, "moved, removed or replaced; put it back" in problem["detail"]) == (503, True), problem
             assert problem["namespaces"] == {name: "DOWN"}
-        assert (ready, told["detail"].count("moved, removed or replaced; put it back")) == (200, 2), told
+        assert (ready, answer["detail"].count("moved, removed or replaced; put it back")) == (200, 2), answer
         assert process.ask("GET", "/healthz/ready?namespace=default")[0] == 200
         shutil.rmtree(process.data)
         becomes(default="DOWN", moved="DOWN", replaced="DOWN")

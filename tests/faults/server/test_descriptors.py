@@ -51,9 +51,9 @@ def test_the_last_connection_within_the_limit_is_answered(gateway: GatewayProces
 def ask_until_admitted(gateway: GatewayProcess, method: str, path: str) -> tuple[int, dict[str, Any]]:
     """Retries, because the gateway's loop notices closed connections only at its next iteration."""
     for _ in range(1_000):
-        status, found = gateway.ask(method, path)
-        if found.get("code") != "OVERLOADED":
-            return status, found
+        status, answer = gateway.ask(method, path)
+        if answer.get("code") != "OVERLOADED":
+            return status, answer
     raise AssertionError("the connections are closed, and it refuses still")
 
 

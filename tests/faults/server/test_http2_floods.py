@@ -56,8 +56,8 @@ class Door:
 
 
 def message() -> bytes:
-    asked = pb.ClaimRequest(namespace="default", token=os.urandom(16), packed=os.urandom(16))
-    found: bytes = asked.SerializeToString()
+    request = pb.ClaimRequest(namespace="default", token=os.urandom(16), packed=os.urandom(16))
+    found: bytes = request.SerializeToString()
     return found
 
 

@@ -116,9 +116,9 @@ def test_a_gateway_serves_whole_namespaces_and_reports_the_others(
         assert do in str(raised.value)
         with Gateway(process.url, "made") as gateway:
             gateway.create_namespace()
-        found = run("doctor", "--json", "--url", process.url, "--data", folder / "data", "--port", "0")
-        lines = [json.loads(line) for line in found.stdout.splitlines()]
-        assert found.exit_code == 1
+        outcome = run("doctor", "--json", "--url", process.url, "--data", folder / "data", "--port", "0")
+        lines = [json.loads(line) for line in outcome.stdout.splitlines()]
+        assert outcome.exit_code == 1
         assert [one["what"] for one in lines if one["level"] == "wrong" and one["check"] == "namespace"] == [
             ready["detail"]
         ]
@@ -156,10 +156,10 @@ def test_a_namespace_whose_folder_is_permanently_gone_is_deleted_by_its_name(fol
 def test_verify_names_each_damaged_ledger_and_reads_the_others(folder: Path) -> None:
     flip(folder / "data", "bad")
     gone(folder / "data", "default")
-    found = run("verify", "--data", folder / "data")
-    assert found.exit_code == 1
-    assert [line.split(":")[0] for line in found.stdout.splitlines()] == ["other"]
-    assert [line.split(": ")[1] for line in found.stderr.splitlines()] == ["namespace bad", "namespace default"]
+    outcome = run("verify", "--data", folder / "data")
+    assert outcome.exit_code == 1
+    assert [line.split(":")[0] for line in outcome.stdout.splitlines()] == ["other"]
+    assert [line.split(": ")[1] for line in outcome.stderr.splitlines()] == ["namespace bad", "namespace default"]
     lines = [json.loads(line) for line in run("verify", "--data", folder / "data", "--json").stdout.splitlines()]
     assert [(one["namespace"], one["ok"]) for one in lines] == [("bad", False), ("default", False), ("other", True)]
     one = run("verify", "--data", folder / "data", "--namespace", "other")
@@ -171,9 +171,9 @@ def test_verify_names_each_damaged_ledger_and_reads_the_others(folder: Path) -> 
 
 def test_a_backup_leaves_a_damaged_ledger_out_names_it_and_can_be_restored(folder: Path) -> None:
     flip(folder / "data", "bad")
-    found = run("backup", "--data", folder / "data", "--to", folder / "copy")
-    assert (found.exit_code, "oncegate: namespace bad: " in found.stderr) == (1, True), found.stderr
-    assert [line.split(":")[0] for line in found.stdout.splitlines()] == ["default", "other"]
+    outcome = run("backup", "--data", folder / "data", "--to", folder / "copy")
+    assert (outcome.exit_code, "oncegate: namespace bad: " in outcome.stderr) == (1, True), outcome.stderr
+    assert [line.split(":")[0] for line in outcome.stdout.splitlines()] == ["default", "other"]
     assert not (folder / "copy/bad").exists()
     assert run("restore", "--from", folder / "copy", "--data", folder / "again").exit_code == 0
     assert run("verify", "--data", folder / "again").exit_code == 0
@@ -191,8 +191,8 @@ def test_accept_continues_with_one_namespace_and_leaves_the_others_unchanged(fol
     shutil.rmtree(data / "bad")
     shutil.copytree(folder / "copy/bad", data / "bad")
     others = {path: path.read_bytes() for path in sorted((data / "other").rglob("*")) if path.is_file()}
-    found = run("ledger", "accept", "--data", data, "--namespace", "bad")
-    assert (found.exit_code, found.stdout.startswith("bad: accepted at position ")) == (0, True), found.stderr
+    outcome = run("ledger", "accept", "--data", data, "--namespace", "bad")
+    assert (outcome.exit_code, outcome.stdout.startswith("bad: accepted at position ")) == (0, True), outcome.stderr
     assert {path: path.read_bytes() for path in sorted((data / "other").rglob("*")) if path.is_file()} == others
     verified = run("verify", "--data", data)
     assert (verified.exit_code, verified.stderr) == (0, "")
@@ -203,9 +203,9 @@ def test_accept_goes_past_what_is_damaged_in_itself_and_names_it(folder: Path) -
     data = folder / "data"
     flip(data, "default")
     shutil.rmtree(folder / "data.witness")
-    found = run("ledger", "accept", "--data", data)
-    assert (found.exit_code, "oncegate: namespace default: " in found.stderr) == (1, True), found.stderr
-    assert [line.split(":")[0] for line in found.stdout.splitlines()] == ["bad", "other"]
+    outcome = run("ledger", "accept", "--data", data)
+    assert (outcome.exit_code, "oncegate: namespace default: " in outcome.stderr) == (1, True), outcome.stderr
+    assert [line.split(":")[0] for line in outcome.stdout.splitlines()] == ["bad", "other"]
     verified = run("verify", "--data", data)
     assert [line.split(":")[0] for line in verified.stdout.splitlines()] == ["bad", "other"]
     assert "oncegate: namespace default: " in verified.stderr
@@ -214,8 +214,8 @@ def test_accept_goes_past_what_is_damaged_in_itself_and_names_it(folder: Path) -
 def test_a_data_folder_of_which_nothing_is_left_is_refused_and_not_touched(folder: Path) -> None:
     shutil.rmtree(folder / "data")
     (folder / "data").mkdir()
-    found = run("verify", "--data", folder / "data")
-    assert (found.exit_code, "is gone from" in found.stderr) == (1, True)
+    outcome = run("verify", "--data", folder / "data")
+    assert (outcome.exit_code, "is gone from" in outcome.stderr) == (1, True)
     process = GatewayProcess(folder)
     process.spawn()
     with pytest.raises(AssertionError, match="is gone from"):
@@ -225,5 +225,5 @@ def test_a_data_folder_of_which_nothing_is_left_is_refused_and_not_touched(folde
 
 def test_init_is_refused_where_a_folder_of_one_namespace_is_gone(folder: Path) -> None:
     shutil.rmtree(folder / "data")
-    found = run("init", "--data", folder / "data")
-    assert (found.exit_code, "is gone from" in found.stderr) == (1, True)
+    outcome = run("init", "--data", folder / "data")
+    assert (outcome.exit_code, "is gone from" in outcome.stderr) == (1, True)

@@ -117,27 +117,27 @@ class IndexAndReference(RuleBasedStateMachine):
             with pytest.raises(TokenReused):
                 self.index.decide(token, call, digest, fingerprints(ids), self.now_ms, digests=digests)
             return
-        asked = self.index.decide(token, call, digest, fingerprints(ids), self.now_ms, digests=digests)
-        assert asked.claim == known
+        decision = self.index.decide(token, call, digest, fingerprints(ids), self.now_ms, digests=digests)
+        assert decision.claim == known
         actions = []
         for place, i in enumerate(ids):
             first = ids.index(i)
             cell = self.reference.cell(token, call, i, self.now_ms, came[place])
             again = Action.CONFLICT if 0 != came[first] != came[place] != 0 else SAME_INDEX
             actions.append(CLAIM[cell].effect if first == place else again)
-            assert asked.actions[place] == actions[-1]
-            self.check_number(actions[-1], int(asked.numbers[place]), i, first)
+            assert decision.actions[place] == actions[-1]
+            self.check_number(actions[-1], int(decision.numbers[place]), i, first)
         if Action.GRANT_AGAIN in actions:
-            assert asked.again
+            assert decision.again
             assert known is not None
             self.renewed(known)
         fresh = {i for i, action in zip(ids, actions, strict=True) if action == Action.GRANT}
         taken = {i for i, action in zip(ids, actions, strict=True) if action == Action.TAKE_OVER}
-        assert sorted(map(bytes, asked.fresh)) == sorted(map(bytes, fingerprints(fresh)))
-        assert sorted(map(bytes, asked.taken)) == sorted(map(bytes, fingerprints(taken)))
+        assert sorted(map(bytes, decision.fresh)) == sorted(map(bytes, fingerprints(fresh)))
+        assert sorted(map(bytes, decision.taken)) == sorted(map(bytes, fingerprints(taken)))
         if fresh or taken:
             claim = name(f"claim {len(self.reference.claims)}")
-            granted = (asked.fresh.tobytes(), asked.taken.tobytes(), asked.digests)
+            granted = (decision.fresh.tobytes(), decision.taken.tobytes(), decision.digests)
             entry = Claimed(claim, token, call, digest, lease_ms, 0, *granted)
             record = Claim(token, call, digest, lease_ms, self.now_ms + lease_ms, len(fresh | taken), fresh | taken)
             of = {i: came[ids.index(i)] for i in ids}

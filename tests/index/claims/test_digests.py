@@ -33,8 +33,8 @@ def of(*digests: int) -> np.ndarray:
 
 def told(driver: VerbDriver, ids: list[int], *digests: int, verb: str = "claim", token: str = "x") -> list[str]:
     """Returns the verdicts for a stranger, without writing anything."""
-    asked = driver.asks(verb, token, 77, ids, digests=of(*digests))
-    return Answer(asked, None, None).words
+    decision = driver.asks(verb, token, 77, ids, digests=of(*digests))
+    return Answer(decision, None, None).words
 
 
 def done(driver: VerbDriver, ids: list[int], *digests: int) -> None:

@@ -246,11 +246,11 @@ def test_two_ids_of_one_place_or_one_tag_are_two_ids() -> None:
     driver, place = Driver(NARROW), 12345
     near = [(1, place), (2, place), (1, place + 1), (1 << 20 | 1, place + 2)]
     ids = np.array(near, np.uint64)
-    asked = driver.index.decide(name("a"), 1, bytes(16), ids, 0)
-    assert asked.actions.tolist() == [Action.GRANT] * 4
+    decision = driver.index.decide(name("a"), 1, bytes(16), ids, 0)
+    assert decision.actions.tolist() == [Action.GRANT] * 4
 
 
 def test_an_index_that_was_never_compiled_needs_no_numba_to_answer() -> None:
     index = ClaimIndex(Widths(), compiled=False)
-    asked = index.decide(name("a"), 1, bytes(16), fingerprints([1]), 0)
-    assert asked.actions.tolist() == [Action.GRANT]
+    decision = index.decide(name("a"), 1, bytes(16), fingerprints([1]), 0)
+    assert decision.actions.tolist() == [Action.GRANT]

@@ -38,13 +38,13 @@ class Twins:
             return rng.choice((Completed, Released))(claim, rng.randrange(1 << 40))
         token, call, ids = name(rng.choice(TOKENS)), rng.randrange(1 << 30), tuple(rng.sample(IDS, 4))
         digest = bytes(ids).ljust(16, b"!")
-        asked = index.decide(token, call, digest, fingerprints(ids), self.now_ms)
-        if not len(asked.fresh) and not len(asked.taken):
+        decision = index.decide(token, call, digest, fingerprints(ids), self.now_ms)
+        if not len(decision.fresh) and not len(decision.taken):
             return None
         claim = rng.randbytes(16)
         self.claims.append(claim)
         self.calls.append((token, call, digest, ids))
-        return Claimed(claim, token, call, digest, LEASE_MS, 0, asked.fresh.tobytes(), asked.taken.tobytes())
+        return Claimed(claim, token, call, digest, LEASE_MS, 0, decision.fresh.tobytes(), decision.taken.tobytes())
 
     def keep(self) -> None:
         """Applies a durable entry."""
@@ -81,8 +81,8 @@ class Twins:
         found.extend(index.view(claim, self.now_ms) for claim in self.claims)
         stranger = (name("z"), 1, bytes(16), tuple(IDS))
         for token, call, digest, ids in [*self.calls, stranger]:
-            asked = index.decide(token, call, digest, fingerprints(ids), self.now_ms)
-            found.append((asked.verdicts.tolist(), asked.numbers.tolist(), asked.claim, asked.again))
+            decision = index.decide(token, call, digest, fingerprints(ids), self.now_ms)
+            found.append((decision.verdicts.tolist(), decision.numbers.tolist(), decision.claim, decision.again))
         return found
 
 

@@ -99,8 +99,8 @@ def test_ids_with_more_than_their_completion_to_answer_stay_in_the_table() -> No
 def test_an_owner_is_granted_again_what_it_took_with_the_takeover_that_it_was() -> None:
     driver = sealed_driver(Taken(name("o"), 6_000, prints(1), prints(2)))
     assert (driver.index.ids, driver.index.archives.ids) == (0, 2)
-    asked = driver.asks("take", "o", 0, [1, 2, 3])
-    assert asked.verdicts.tolist() == [Verdict.GRANTED, Verdict.GRANTED | Flag.TAKEOVER, Verdict.GRANTED]
+    decision = driver.asks("take", "o", 0, [1, 2, 3])
+    assert decision.verdicts.tolist() == [Verdict.GRANTED, Verdict.GRANTED | Flag.TAKEOVER, Verdict.GRANTED]
     assert driver.asks("take", "x", 0, [1, 2]).verdicts.tolist() == [Verdict.DUPLICATE] * 2
     explained = driver.index.explain(prints(2), driver.now_ms)
     assert (explained.state, explained.owner, explained.takeover) == (IdState.TAKEN, name("o"), True)

@@ -31,14 +31,14 @@ class Payloads(Lane):
 
     def verdicts(self, call: int, payloads: dict[int, int]) -> list[str]:
         wanted, digests = u64(payloads), u32(payloads.values())
-        asked = decide(self.store, self.producer, call, id16(call), wanted, None, digests)
-        return [BY_BYTE[int(byte)].verdict.name for byte in asked.verdicts]
+        decision = decide(self.store, self.producer, call, id16(call), wanted, None, digests)
+        return [BY_BYTE[int(byte)].verdict.name for byte in decision.verdicts]
 
     def take(self, call: int, payloads: dict[int, int], with_digests: bool = True) -> Any:
         wanted, digests = u64(payloads), u32(payloads.values())
-        asked = decide(self.store, self.producer, call, id16(call), wanted, None, digests if with_digests else None)
-        parts = [digests[asked.actions == action].tobytes() for action in (1, 3)]
-        spans = asked.fresh.tobytes(), asked.taken.tobytes()
+        decision = decide(self.store, self.producer, call, id16(call), wanted, None, digests if with_digests else None)
+        parts = [digests[decision.actions == action].tobytes() for action in (1, 3)]
+        spans = decision.fresh.tobytes(), decision.taken.tobytes()
         kept = b"".join(parts) if with_digests else b""
         entry = SequencesClaimed(7, self.producer.epoch, call, id16(call), LEASE_MS, 0, *spans, kept)
         return self.apply(entry)
@@ -73,8 +73,8 @@ def test_sequences_without_a_payload_are_not_compared_on_either_side(lane: Paylo
     lane.write(0, {1: 10}, with_digests=False)
     lane.write(1, {2: 20})
     assert lane.verdicts(2, {1: 11, 2: 20}) == ["DUPLICATE", "DUPLICATE"]
-    asked = decide(lane.store, lane.producer, 3, id16(3), u64([1, 2]), None)
-    assert [BY_BYTE[int(byte)].verdict.name for byte in asked.verdicts] == ["DUPLICATE", "DUPLICATE"]
+    decision = decide(lane.store, lane.producer, 3, id16(3), u64([1, 2]), None)
+    assert [BY_BYTE[int(byte)].verdict.name for byte in decision.verdicts] == ["DUPLICATE", "DUPLICATE"]
 
 
 def test_acked_sequences_are_stale_and_no_longer_compared_and_the_next_one_is(lane: Payloads) -> None:

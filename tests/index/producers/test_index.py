@@ -206,8 +206,8 @@ class Walk(Lane):
         known = sorted(set(self.rng.choices(range(highest + 1), k=5))) if highest >= 0 else []
         wanted = [s for s in known if self.decide(10_000, [s]).out_of_order is None]
         wanted += [highest + 1 + self.rng.randrange(3), highest + 5]
-        asked = self.decide(self.call, wanted)
-        return self.claim(self.call, wanted) if len(asked.fresh) or len(asked.taken) else None
+        decision = self.decide(self.call, wanted)
+        return self.claim(self.call, wanted) if len(decision.fresh) or len(decision.taken) else None
 
     def _ack_some(self) -> Any:
         reached = self.store.resume_after(self.producer)

@@ -20,8 +20,8 @@ def index_of(names: int) -> ShardIndex:
     index.apply(1, TopicCreated("t", 2, b"s", 0, 0, 0), 0)
     for number in range(names):
         name, spans = Name("a", str(number), "t"), (Span(number % 2, number // 2, 1, 7),)
-        told = b"behind %d" % number
-        entry = Committed(name, b"r", id16(number), (), id16(number) * 2, id16(9), 1, spans, number, told)
+        message = b"behind %d" % number
+        entry = Committed(name, b"r", id16(number), (), id16(number) * 2, id16(9), 1, spans, number, message)
         index.apply(2 + number, entry, 0)
     for number in range(names // 10):
         part = Part(0, 1, 2, id16(number))

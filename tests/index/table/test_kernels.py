@@ -149,10 +149,10 @@ def one_question(
     before = [array.copy() for array in (*slots, *holders)]
     cold = rng.integers(-1, ROWS, n, dtype=np.int32) if rng.random() < 0.5 else NO_COLD
     granted, places = np.zeros((n, 2), np.uint64), np.zeros(n, np.int64)
-    found = kernels.decide(slots, holders, rules, question, ids, answers, cold, granted, places)
+    decision = kernels.decide(slots, holders, rules, question, ids, answers, cold, granted, places)
     for array, old in zip((*slots, *holders), before, strict=True):
         np.testing.assert_array_equal(array, old, "deciding changes nothing")
-    return [*map(int, found), *(array.tolist() for array in (*answers, granted, places))]
+    return [*map(int, decision), *(array.tolist() for array in (*answers, granted, places))]
 
 
 @pytest.mark.parametrize("part", range(4))

@@ -75,8 +75,8 @@ def answers(driver: Driver, calls: list[tuple[str, int, list[int]]], numbers: ra
     """Returns all answers of an index: repeated calls, a new call of each token, a stranger's, each claim."""
     index, now_ms, found = driver.index, driver.now_ms, []
     for token, call, ids in [*calls, *((token, 99, list(numbers)) for token in "abc"), ("x", 1, list(numbers))]:
-        asked = driver.decide(token, call, ids, asks=numbers)
-        found.append((asked.verdicts.tolist(), asked.numbers.tolist(), asked.claim, asked.again))
+        decision = driver.decide(token, call, ids, asks=numbers)
+        found.append((decision.verdicts.tolist(), decision.numbers.tolist(), decision.claim, decision.again))
     claims = {entry.claim for _, entry in driver.entries}
     found.append([index.view(claim, now_ms) for claim in sorted(claims)])
     found.append((index.contents(), index.ids, index.open_claims, index.takeovers))

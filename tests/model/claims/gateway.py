@@ -47,18 +47,18 @@ class Gateway:
     def claim(self, token: bytes, call: int, ids: Sequence[int], lease_ms: int) -> ClaimReply:
         """Claims ids. Raises TokenReused, Overloaded, LedgerFull."""
         digest = bytes(ids).ljust(16, b"\xff")
-        asked = self.index.decide(token, call, digest, self.fingerprints[list(ids)], self.now_ms)
-        claim = asked.claim
-        if asked.again and claim is not None:
+        decision = self.index.decide(token, call, digest, self.fingerprints[list(ids)], self.now_ms)
+        claim = decision.claim
+        if decision.again and claim is not None:
             self.index.renew(claim, self.now_ms)
-        if len(asked.fresh) or len(asked.taken):
+        if len(decision.fresh) or len(decision.taken):
             claim = claim or self._rng.randbytes(16)
-            self.index.make_room(len(asked.fresh) + len(asked.taken), self.now_ms)
-            fresh, taken = asked.fresh.tobytes(), asked.taken.tobytes()
+            self.index.make_room(len(decision.fresh) + len(decision.taken), self.now_ms)
+            fresh, taken = decision.fresh.tobytes(), decision.taken.tobytes()
             self._write(Claimed(claim, token, call, digest, lease_ms, 0, fresh, taken))
-        rows = [BY_BYTE[byte] for byte in asked.verdicts.tolist()]
+        rows = [BY_BYTE[byte] for byte in decision.verdicts.tolist()]
         verdicts = {
-            i: row for i, row, action in zip(ids, rows, asked.actions.tolist(), strict=True) if action != SAME_INDEX
+            i: row for i, row, action in zip(ids, rows, decision.actions.tolist(), strict=True) if action != SAME_INDEX
         }
         return ClaimReply(claim if any(row.may_write for row in rows) else None, verdicts)
 

@@ -79,10 +79,10 @@ class Network(ABC):
         if chance < self._late:
             self.note(f"{request} [delayed]")
             return
-        said = self.handle(request)
-        self.note(f"{request} -> {self.shown(said)}")
+        reply = self.handle(request)
+        self.note(f"{request} -> {self.shown(reply)}")
         if chance < HEARD:
-            self._waiting[actor.name] = said
+            self._waiting[actor.name] = reply
         if self.rng.random() < ENDED_AT_ONCE:
             self.end_append()
 

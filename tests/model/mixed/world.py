@@ -290,12 +290,12 @@ class World(Network):
                 if actor.finish():
                     self._check_green(actor)
                 continue
-            said = self.handle(request)
+            reply = self.handle(request)
             self.flush()
-            self.note(f"{request} -> {_show(said.reply)}")
-            if not isinstance(said.reply, Retryable):
-                actor.take(_for_client(said.reply))
-            if isinstance(said.reply, ClaimReply) and not any(row.may_write for row in said.reply.verdicts.values()):
+            self.note(f"{request} -> {_show(reply.reply)}")
+            if not isinstance(reply.reply, Retryable):
+                actor.take(_for_client(reply.reply))
+            if isinstance(reply.reply, ClaimReply) and not any(row.may_write for row in reply.reply.verdicts.values()):
                 self._pass(max(LEASES_MS) + 1)
             self._check()
         if actor.trying:

@@ -72,9 +72,9 @@ class Query:
         self.spark = builder.getOrCreate()
 
     def rows(self) -> Any:
-        given = {"kafka.bootstrap.servers": self.bootstrap, "subscribe": SOURCE, "startingOffsets": "earliest"}
-        given["kafka.isolation.level"] = "read_committed"
-        return self.spark.readStream.format("kafka").options(**given).load()
+        options = {"kafka.bootstrap.servers": self.bootstrap, "subscribe": SOURCE, "startingOffsets": "earliest"}
+        options["kafka.isolation.level"] = "read_committed"
+        return self.spark.readStream.format("kafka").options(**options).load()
 
     def run(self, rows: Any, **options: str) -> str:
         """Consumes all present input. Returns the error that stopped the query."""

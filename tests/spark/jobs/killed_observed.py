@@ -33,8 +33,8 @@ def main() -> None:
     observe(spark, on_batch=tell)
     rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", "1").parquet(str(folder / "in"))
     writer = rows.where("n < 52").writeStream.format(DeadlySource.name())
-    given = {"url": url, "namespace": namespace, "topic": "t", "write": "ids", "idCol": "id"}
-    writer = writer.options(**given, processes=str(processes), after=str(told))
+    options = {"url": url, "namespace": namespace, "topic": "t", "write": "ids", "idCol": "id"}
+    writer = writer.options(**options, processes=str(processes), after=str(told))
     writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
     writer.trigger(availableNow=True).start().awaitTermination()
 

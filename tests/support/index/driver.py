@@ -84,17 +84,17 @@ class Driver:
         digests: np.ndarray = NO_DIGESTS,
     ) -> Answer:
         """Claims ids. `digests`: the payload digest of each id."""
-        asked = self.decide(token, call, ids, digests=digests)
-        if asked.again and asked.claim is not None:
-            self.index.renew(asked.claim, self.now_ms)
-        if not len(asked.fresh) and not len(asked.taken):
-            return Answer(asked, asked.claim, None)
+        decision = self.decide(token, call, ids, digests=digests)
+        if decision.again and decision.claim is not None:
+            self.index.renew(decision.claim, self.now_ms)
+        if not len(decision.fresh) and not len(decision.taken):
+            return Answer(decision, decision.claim, None)
         claim = name(f"{token}{call}/{self.position}")
         digest = bytes(i % 251 for i in ids)[:16].ljust(16, b"!")
-        fresh, taken = asked.fresh.tobytes(), asked.taken.tobytes()
-        entry = Claimed(claim, name(token), call, digest, lease_ms, 7_000 + self.now_ms, fresh, taken, asked.digests)
-        self.index.make_room(len(asked.fresh) + len(asked.taken), self.now_ms, digests=bool(asked.digests))
-        return Answer(asked, claim, self.apply(entry, settled))
+        fresh, taken = decision.fresh.tobytes(), decision.taken.tobytes()
+        entry = Claimed(claim, name(token), call, digest, lease_ms, 7_000 + self.now_ms, fresh, taken, decision.digests)
+        self.index.make_room(len(decision.fresh) + len(decision.taken), self.now_ms, digests=bool(decision.digests))
+        return Answer(decision, claim, self.apply(entry, settled))
 
     def complete(self, claim: bytes | None, settled: bool = True, result: bytes = b"") -> ClaimUndo:
         assert claim is not None

@@ -70,9 +70,9 @@ class Lane:
 
     def claim(self, call: int, sequences: Sequence[int], digests: Any = None) -> Any:
         """Claims sequences, all of which are granted as fresh. `digests`: their payload digests, uint32."""
-        asked = self.decide(call, sequences)
+        decision = self.decide(call, sequences)
         kept = b"" if digests is None else digests.astype("<u4").tobytes()
-        fresh, taken = asked.fresh.tobytes(), asked.taken.tobytes()
+        fresh, taken = decision.fresh.tobytes(), decision.taken.tobytes()
         epoch = self.producer.epoch
         return self.apply(SequencesClaimed(7, epoch, call, digest(sequences), LEASE_MS, 0, fresh, taken, kept))
 

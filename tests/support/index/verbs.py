@@ -45,16 +45,18 @@ class VerbDriver(Driver):
         """Decides a request and applies its grants. `digests`: the payload digest of each id; a take has none."""
         if verb == "claim":
             return self.claim(token, call, ids, settled=settled, digests=digests)
-        asked = self.asks(verb, token, call, ids, digests=digests)
-        if not len(asked.fresh) and not len(asked.taken):
-            return Answer(asked, asked.claim, None)
-        granted = (asked.fresh.tobytes(), asked.taken.tobytes())
-        self.index.make_room(len(asked.fresh) + len(asked.taken), self.now_ms, digests=bool(asked.digests))
+        decision = self.asks(verb, token, call, ids, digests=digests)
+        if not len(decision.fresh) and not len(decision.taken):
+            return Answer(decision, decision.claim, None)
+        granted = (decision.fresh.tobytes(), decision.taken.tobytes())
+        self.index.make_room(len(decision.fresh) + len(decision.taken), self.now_ms, digests=bool(decision.digests))
         if verb == "take":
-            return Answer(asked, None, self.apply(Taken(name(token), 6_000 + self.now_ms, *granted), settled))
-        claim, rows = name(f"{token}{call}/{self.position}"), len(asked.fresh) + len(asked.taken)
+            return Answer(decision, None, self.apply(Taken(name(token), 6_000 + self.now_ms, *granted), settled))
+        claim, rows = name(f"{token}{call}/{self.position}"), len(decision.fresh) + len(decision.taken)
         who = (claim, name(token), call, digest_of(ids), 5_000 + self.now_ms)
-        return Answer(asked, claim, self.apply(Produced("t", 1, 9, rows, 0, *who, *granted, asked.digests), settled))
+        return Answer(
+            decision, claim, self.apply(Produced("t", 1, 9, rows, 0, *who, *granted, decision.digests), settled)
+        )
 
     def retire(self, before_wall_ms: int, settled: bool = True) -> ClaimUndo:
         return self.apply(Retired(before_wall_ms, 4_000 + self.now_ms), settled)

@@ -92,15 +92,15 @@ def answers(
     prints = fingerprints(IDS)
     for token, call, ids in [*calls, *((token, 99_999, list(IDS)) for token in (*TOKENS, "x"))]:
         for verb in ("claim", "produce"):
-            asked = index.decide(name(token), call, digest_of(ids), prints, now_ms, verb)
-            found.append((asked.verdicts.tolist(), asked.numbers.tolist(), asked.claim, asked.again))
+            decision = index.decide(name(token), call, digest_of(ids), prints, now_ms, verb)
+            found.append((decision.verdicts.tolist(), decision.numbers.tolist(), decision.claim, decision.again))
             digests = np.full(len(IDS), 3, np.uint32)
             found.append(
                 index.decide(name(token), call, digest_of(ids), prints, now_ms, verb, digests).actions.tolist()
             )
     for token in (*TOKENS, "x"):
-        asked = index.decide_take(name(token), fingerprints(IDS), now_ms)
-        found.append((asked.verdicts.tolist(), asked.numbers.tolist()))
+        decision = index.decide_take(name(token), fingerprints(IDS), now_ms)
+        found.append((decision.verdicts.tolist(), decision.numbers.tolist()))
     found.append([index.view(claim, now_ms) for claim in claims])
     explained = [index.explain(print_.tobytes(), now_ms) for print_ in fingerprints(IDS)]
     found.append([item if item.state is not IdState.ABSENT else None for item in explained])

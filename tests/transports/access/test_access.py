@@ -72,68 +72,68 @@ def test_a_key_is_taken_and_the_file_holds_no_secret(keyed: Keyed) -> None:
 @pytest.mark.parametrize("change", [lambda text: text[:-1], lambda text: text[:-1] + "0g"[text[-1] == "0"]])
 def test_no_text_but_the_key_itself_is_taken(keyed: Keyed, change: Callable[[str], str]) -> None:
     text = keyed.add("loader", Role.WRITE)
-    found = keyed.open()
+    opened = keyed.open()
     for wrong in (change(text), "", "og_", text.upper(), "og_000000000000_" + text.rpartition("_")[2], None):
-        assert isinstance(refusal(found, "claimIds", "mail", wrong), Unauthenticated)
-        assert isinstance(refusal(found, "claimIds", "mail", wrong), Unauthenticated)
-    assert refusal(found, "claimIds", "mail", text) is None
+        assert isinstance(refusal(opened, "claimIds", "mail", wrong), Unauthenticated)
+        assert isinstance(refusal(opened, "claimIds", "mail", wrong), Unauthenticated)
+    assert refusal(opened, "claimIds", "mail", text) is None
 
 
 def test_a_wrong_secret_under_a_known_id_is_refused_also_after_the_right_one(keyed: Keyed) -> None:
     text = keyed.add("loader", Role.WRITE)
-    found = keyed.open()
-    assert refusal(found, "claimIds", "mail", text) is None
+    opened = keyed.open()
+    assert refusal(opened, "claimIds", "mail", text) is None
     wrong = text[:-64] + "0" * 64
-    assert isinstance(refusal(found, "claimIds", "mail", wrong), Unauthenticated)
-    assert refusal(found, "claimIds", "mail", text) is None
+    assert isinstance(refusal(opened, "claimIds", "mail", wrong), Unauthenticated)
+    assert refusal(opened, "claimIds", "mail", text) is None
 
 
 def test_a_key_is_checked_by_scrypt_once(keyed: Keyed, monkeypatch: pytest.MonkeyPatch) -> None:
     text = keyed.add("loader", Role.WRITE)
-    found, checks = keyed.open(), []
+    opened, checks = keyed.open(), []
     right = keys.ApiKey.fits
     monkeypatch.setattr(keys.ApiKey, "fits", lambda key, secret: checks.append(key.id) or right(key, secret))
     for _ in range(100):
-        assert refusal(found, "claimIds", "mail", text) is None
+        assert refusal(opened, "claimIds", "mail", text) is None
     assert len(checks) == 1
 
 
 def test_remembered_credentials_are_bounded(keyed: Keyed, monkeypatch: pytest.MonkeyPatch) -> None:
     text = keyed.add("loader", Role.WRITE)
     monkeypatch.setattr(access, "REMEMBERED_MAX", 4)
-    found = keyed.open()
+    opened = keyed.open()
     for number in range(50):
-        refusal(found, "claimIds", "mail", f"wrong {number}")
-        assert refusal(found, "claimIds", "mail", text) is None
-    assert found.remembered <= 4
+        refusal(opened, "claimIds", "mail", f"wrong {number}")
+        assert refusal(opened, "claimIds", "mail", text) is None
+    assert opened.remembered <= 4
 
 
 def test_a_role_includes_no_other(keyed: Keyed) -> None:
     one_of_each = {"claimIds": Role.WRITE, "ackProducers": Role.ACK, "fetchRecords": Role.READ}
     one_of_each |= {"deleteNamespace": Role.ADMIN, "getMetrics": Role.METRICS}
     texts = {role: keyed.add(role.value, role, namespaces=("*",)) for role in Role}
-    found = keyed.open()
+    opened = keyed.open()
     for call, needed in one_of_each.items():
         for role, text in texts.items():
-            allowed = refusal(found, call, "mail", text) is None
+            allowed = refusal(opened, call, "mail", text) is None
             assert allowed == (role is needed), (call, role)
 
 
 def test_a_namespace_that_is_not_named_is_refused_whether_or_not_it_is_there(keyed: Keyed) -> None:
     text = keyed.add("loader", *Role)
-    found = keyed.open()
+    opened = keyed.open()
     for call, right in CALLS.items():
         if not right.public and right.roles and not right.everywhere:
-            told = refusal(found, call, "news", text)
-            assert isinstance(told, Forbidden)
-            assert refusal(found, call, "mail", text) is None
+            message = refusal(opened, call, "news", text)
+            assert isinstance(message, Forbidden)
+            assert refusal(opened, call, "mail", text) is None
 
 
 def test_requests_about_all_namespaces_need_a_key_for_all(keyed: Keyed) -> None:
     one, all_ = keyed.add("one", Role.METRICS), keyed.add("all", Role.METRICS, namespaces=("*",))
-    found = keyed.open()
-    assert isinstance(refusal(found, "getMetrics", None, one), Forbidden)
-    assert refusal(found, "getMetrics", None, all_) is None
+    opened = keyed.open()
+    assert isinstance(refusal(opened, "getMetrics", None, one), Forbidden)
+    assert refusal(opened, "getMetrics", None, all_) is None
 
 
 def test_a_call_without_a_row_is_open_to_no_role(keyed: Keyed) -> None:
@@ -144,13 +144,13 @@ def test_a_call_without_a_row_is_open_to_no_role(keyed: Keyed) -> None:
 
 def test_a_revoked_key_is_refused_and_a_new_one_taken_a_second_later_without_a_restart(keyed: Keyed) -> None:
     old = keyed.add("old", Role.WRITE)
-    found = keyed.open()
-    assert refusal(found, "claimIds", "mail", old) is None
+    opened = keyed.open()
+    assert refusal(opened, "claimIds", "mail", old) is None
     new = keyed.add("new", Role.WRITE)
     keyed.revoke("old")
     keyed.clock.advance(access.LOOK_EACH_MS)
-    assert isinstance(refusal(found, "claimIds", "mail", old), Unauthenticated)
-    assert refusal(found, "claimIds", "mail", new) is None
+    assert isinstance(refusal(opened, "claimIds", "mail", old), Unauthenticated)
+    assert refusal(opened, "claimIds", "mail", new) is None
     assert keyed.events.names == ["keys_read"]
 
 
@@ -159,7 +159,7 @@ def test_a_key_that_is_revoked_while_the_file_is_read_is_refused_a_second_later(
 ) -> None:
     """The file that was checked differs from the file that is there when the reading ends."""
     stays, leaked = keyed.add("stays", Role.WRITE), keyed.add("leaked", Role.WRITE)
-    found, read = keyed.open(), keys.read
+    opened, read = keyed.open(), keys.read
 
     def revoked_meanwhile(path: Path) -> Any:
         monkeypatch.setattr(access.keys, "read", read)
@@ -170,10 +170,10 @@ def test_a_key_that_is_revoked_while_the_file_is_read_is_refused_a_second_later(
     keyed.add("another", Role.WRITE)
     monkeypatch.setattr(access.keys, "read", revoked_meanwhile)
     keyed.clock.advance(access.LOOK_EACH_MS)
-    assert refusal(found, "claimIds", "mail", stays) is None
+    assert refusal(opened, "claimIds", "mail", stays) is None
     keyed.clock.advance(access.LOOK_EACH_MS)
-    assert isinstance(refusal(found, "claimIds", "mail", leaked), Unauthenticated)
-    assert refusal(found, "claimIds", "mail", stays) is None
+    assert isinstance(refusal(opened, "claimIds", "mail", leaked), Unauthenticated)
+    assert refusal(opened, "claimIds", "mail", stays) is None
 
 
 def test_a_key_that_is_revoked_while_the_first_reading_is_under_way_is_refused_a_second_later(
@@ -188,18 +188,18 @@ def test_a_key_that_is_revoked_while_the_first_reading_is_under_way_is_refused_a
 
     with monkeypatch.context() as patch:
         patch.setattr(access.keys, "read", revoked_meanwhile)
-        found = keyed.open()
+        opened = keyed.open()
     keyed.clock.advance(access.LOOK_EACH_MS)
-    assert isinstance(refusal(found, "claimIds", "mail", leaked), Unauthenticated)
+    assert isinstance(refusal(opened, "claimIds", "mail", leaked), Unauthenticated)
 
 
 def test_a_file_that_becomes_unreadable_changes_nothing_and_is_logged_once(keyed: Keyed) -> None:
     text = keyed.add("loader", Role.WRITE)
-    found = keyed.open()
+    opened = keyed.open()
     keyed.path.write_text("{")
     for _ in range(3):
         keyed.clock.advance(access.LOOK_EACH_MS)
-        assert refusal(found, "claimIds", "mail", text) is None
+        assert refusal(opened, "claimIds", "mail", text) is None
     assert keyed.events.names == ["keys_unreadable"]
 
 
@@ -262,9 +262,9 @@ def test_a_credential_is_the_text_after_bearer(authorization: str | None, creden
 def test_public_calls_need_no_key_and_those_of_the_gateway_one_of_all_namespaces(keyed: Keyed) -> None:
     of_one = keyed.add("one", Role.ADMIN, Role.METRICS)
     of_all = keyed.add("all", Role.ADMIN, Role.METRICS, namespaces=("*",))
-    found = keyed.open()
+    opened = keyed.open()
     for call in ("getDocument", "liveProbe", "readyProbe"):
-        assert refusal(found, call, None, None) is None
+        assert refusal(opened, call, None, None) is None
     for call in ("getGateway", "drainGateway", "getMetrics"):
-        assert isinstance(refusal(found, call, None, of_one), Forbidden)
-        assert refusal(found, call, None, of_all) is None
+        assert isinstance(refusal(opened, call, None, of_one), Forbidden)
+        assert refusal(opened, call, None, of_all) is None

@@ -80,10 +80,10 @@ async def test_the_state_of_a_namespace_is_reported_to_roles_in_it(tmp_path: Pat
         )
 
         async def answer(namespace: str, credential: str) -> str:
-            asked = health_pb2.HealthCheckRequest(service=f"oncegate.v1.ClaimService/{namespace}")
+            request = health_pb2.HealthCheckRequest(service=f"oncegate.v1.ClaimService/{namespace}")
             shown = (("authorization", f"Bearer {credential}"),) if credential else ()
             try:
-                found = await check(asked, timeout=20, metadata=shown)
+                found = await check(request, timeout=20, metadata=shown)
             except grpc.aio.AioRpcError as error:
                 return error.code().name
             return health_pb2.HealthCheckResponse.ServingStatus.Name(found.status)
@@ -103,8 +103,8 @@ async def test_each_request_of_a_stream_needs_what_its_call_needs(tmp_path: Path
                 metadata=(("authorization", f"Bearer {credential}"),) if credential else (), timeout=20
             )
             for name, method in REQUESTS.items():
-                asked = pb.StreamClaimsRequest(**{name: method.message(namespace="here")})
-                await stream.write(asked.SerializeToString())
+                request = pb.StreamClaimsRequest(**{name: method.message(namespace="here")})
+                await stream.write(request.SerializeToString())
                 answer = pb.StreamClaimsResponse.FromString(await stream.read())
                 code = grpc_code(Status.FromString(answer.refusal))
                 cells[name, who] = code if code in ("UNAUTHENTICATED", "PERMISSION_DENIED") else ADMITTED

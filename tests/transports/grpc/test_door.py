@@ -20,9 +20,9 @@ REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 
 
 async def claim_held(doors: Both, gate: Gate) -> "asyncio.Task[Any]":
-    asked = asyncio.create_task(doors.claim(A, token=TOKEN))
+    pending = asyncio.create_task(doors.claim(A, token=TOKEN))
     await wait_until(lambda: gate.came == 1)
-    return asked
+    return pending
 
 
 def verdicts(answer: Any) -> list[str]:

@@ -22,8 +22,8 @@ BASELINE = ROOT / "tests/golden/grpc/gateway.json"
 
 
 def test_the_proto_is_clean() -> None:
-    found = subprocess.run(["buf", "lint"], cwd=ROOT / "service/proto", capture_output=True, text=True)
-    assert (found.returncode, found.stdout) == (0, "")
+    outcome = subprocess.run(["buf", "lint"], cwd=ROOT / "service/proto", capture_output=True, text=True)
+    assert (outcome.returncode, outcome.stdout) == (0, "")
 
 
 def test_nothing_that_callers_rely_on_has_changed() -> None:
@@ -74,9 +74,9 @@ def test_an_addition_breaks_no_client(tmp_path: Path) -> None:
 def breaking(folder: Path) -> str:
     """Returns the differences of a folder's .proto that break callers of the baseline; "" if there are none."""
     command = ["buf", "breaking", "--against", str(BASELINE)]
-    found = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-    assert found.returncode in (0, 100), found.stderr
-    return found.stdout
+    outcome = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert outcome.returncode in (0, 100), outcome.stderr
+    return outcome.stdout
 
 
 @pytest.mark.filterwarnings("default")

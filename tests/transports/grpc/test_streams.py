@@ -28,8 +28,8 @@ def opened(doors: Both) -> Any:
 
 
 def claim(ids: bytes, call: int = 0, token: bytes = TOKEN, **more: Any) -> pb.StreamClaimsRequest:
-    asked = pb.ClaimRequest(namespace=more.pop("namespace", "default"), token=token, call=call, packed=ids, **more)
-    return pb.StreamClaimsRequest(claim=asked)
+    request = pb.ClaimRequest(namespace=more.pop("namespace", "default"), token=token, call=call, packed=ids, **more)
+    return pb.StreamClaimsRequest(claim=request)
 
 
 def said(answer: pb.StreamClaimsResponse) -> str:

@@ -138,8 +138,8 @@ async def test_routes_are_refused_alike_past_the_framework_and_through_it(tmp_pa
             if "{namespace}" not in path:
                 continue
             for through in ({}, {"Expect": "100-continue"}):  # the second is left to the framework
-                told = await two.ask(method, address(path, "here"), two.texts["second write"], **through)
-                told.problem(403, "FORBIDDEN")
+                answer = await two.ask(method, address(path, "here"), two.texts["second write"], **through)
+                answer.problem(403, "FORBIDDEN")
                 (await two.ask(method, address(path, "here"), None, **through)).problem(401, "UNAUTHENTICATED")
 
 

@@ -49,8 +49,8 @@ async def test_ids_of_a_batch_are_stale_once_it_is_acked_in_every_encoding() -> 
     async with open_http() as http:
         owner = token()
         epoch = (await driver(http, owner))["epoch"]
-        asked = {"token": token(), "call": 0, "ids": ["a"], "driver": "load", "batch": 4}
-        claimed = (await http.post_json(f"{NS}/ids:claim", asked)).json["claim"]
+        request = {"token": token(), "call": 0, "ids": ["a"], "driver": "load", "batch": 4}
+        claimed = (await http.post_json(f"{NS}/ids:claim", request)).json["claim"]
         (held,) = (await ack(http, {}, owner, epoch, batch=4)).json["refused"]
         assert "open claims of batch 4 of driver load hold 1 ids" in held.pop("detail")
         assert held == {"code": "NOT_DONE", "action": "stop", "batch": 4, "open_ids": 1, "claims": [claimed]}
@@ -60,14 +60,14 @@ async def test_ids_of_a_batch_are_stale_once_it_is_acked_in_every_encoding() -> 
         scope = {"Oncegate-Driver": "load", "Oncegate-Batch": "4", "Accept": JSON}
         rows = pa.record_batch({"id": ["a"]})
         for reply in (
-            await http.post_json(f"{NS}/ids:claim", {**asked, "token": token()}),
+            await http.post_json(f"{NS}/ids:claim", {**request, "token": token()}),
             await http.post_raw(f"{NS}/ids:claim", PACKED, bytes(16), scope),
             await http.post_json(f"{NS}/ids:take", {"owner": "o", "ids": ["a"], "driver": "load", "batch": 3}),
             await http.post_raw(f"{NS}/ids:take", ARROW, stream(rows), {**scope, "Oncegate-Owner": "o"}),
             await http.post_raw(f"{NS}/topics/t/records:produce?id_col=id", ARROW, stream(rows), scope),
         ):
             assert reply.json["verdicts"] == [{"verdict": "STALE"}]
-        later = await http.post_json(f"{NS}/ids:claim", {**asked, "token": token(), "batch": 5})
+        later = await http.post_json(f"{NS}/ids:claim", {**request, "token": token(), "batch": 5})
         assert later.json["verdicts"] == [{"verdict": "GRANTED"}]
 
 

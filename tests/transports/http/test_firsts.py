@@ -118,8 +118,8 @@ async def test_rows_that_were_written_before_have_their_offsets(http: Http, medi
     headers = {"Content-Type": ARROW, "Accept": media, "Oncegate-Token": token(), "Oncegate-Call": "0"}
     reply = await http.call("POST", f"{PRODUCE}?id_col=id&locate=true", stream(batch), headers)
     assert firsts(media, reply.body) == [EXPECTED[0], EXPECTED[2]]
-    told = await produce(http, ids=[WRITTEN[0]], query="?locate=true")
-    assert firsts(JSON, told.body) == [EXPECTED[3]]
+    answer = await produce(http, ids=[WRITTEN[0]], query="?locate=true")
+    assert firsts(JSON, answer.body) == [EXPECTED[3]]
 
 
 @MEDIA

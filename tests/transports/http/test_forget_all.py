@@ -75,16 +75,16 @@ async def test_over_grpc_it_is_the_same_call() -> None:
             request_serializer=pb.ForgetIdSetRequest.SerializeToString,
             response_deserializer=pb.ForgetIdSetResponse.FromString,
         )
-        asked = {"namespace": "default", "id_set": "orders", "token": bytes(16), **SAID}
-        unconfirmed = {**asked, "id_set": ""}
-        for message in ({**asked, "confirm": "order"}, unconfirmed):
+        request = {"namespace": "default", "id_set": "orders", "token": bytes(16), **SAID}
+        unconfirmed = {**request, "id_set": ""}
+        for message in ({**request, "confirm": "order"}, unconfirmed):
             with pytest.raises(grpc.aio.AioRpcError) as refused:
                 await ask(pb.ForgetIdSetRequest(**message))
             assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
             assert refusal_of(refused.value).members[0] == "BAD_REQUEST"
         for _ in range(2):
-            told = await ask(pb.ForgetIdSetRequest(confirm="orders", **asked))
-            assert (told.id_set, told.times) == ("orders", 1)
+            answer = await ask(pb.ForgetIdSetRequest(confirm="orders", **request))
+            assert (answer.id_set, answer.times) == ("orders", 1)
 
 
 def test_it_is_forgotten_after_a_restart_and_its_later_ids_are_known(tmp_path: Path) -> None:

@@ -59,8 +59,8 @@ async def of_topics(http: Http, walk: Walk) -> None:
     walk.reply(await http.get(TOPIC, **ASKED), "getTopic")
     rows = walk.reply(await http.get(f"{TOPIC}/partitions/0/records", **ASKED), "fetchRecords")
     assert rows == {"records": [{"id": "a"}], "first_offset": "0", "next_offset": "1", "high_offset": "1"}
-    asked = {"token": token(), "call": 0, "ids": ["a"], "id_set": "orders"}
-    known = walk.reply(await http.post_json(f"{CLAIM}?locate=true", asked, ASKED), "claimIds")
+    request = {"token": token(), "call": 0, "ids": ["a"], "id_set": "orders"}
+    known = walk.reply(await http.post_json(f"{CLAIM}?locate=true", request, ASKED), "claimIds")
     assert known["verdicts"][0]["place"] == {"topic": "orders", "partition": 0, "offset": "0"}
     walk.reply(await http.get(f"{NS}/ids:explain?id=a&id_set=orders", **ASKED), "explainId")
 

@@ -78,8 +78,8 @@ async def test_a_known_id_has_the_offset_of_its_row(http: Http) -> None:
 
 async def test_a_claim_with_an_expired_lease_is_distinguished_from_a_free_id() -> None:
     async with open_http(Limits(lease_ms_min=1)) as http:
-        asked = {"token": token(), "call": 0, "ids": [HELD], "lease_ms": 1, "id_set": "orders"}
-        assert (await http.post_json(f"{NS}/ids:claim", asked)).status == 200
+        request = {"token": token(), "call": 0, "ids": [HELD], "lease_ms": 1, "id_set": "orders"}
+        assert (await http.post_json(f"{NS}/ids:claim", request)).status == 200
         # BUSY until its millisecond is over, however slow the machine is.
         while (found := (await look_up(http, JSON, [HELD])).json["verdicts"])[0]["verdict"] == "BUSY":
             pass

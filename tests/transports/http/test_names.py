@@ -77,9 +77,9 @@ def batch_of(driver: str) -> dict[str, Any]:
 
 def stage(member: str) -> Call:
     async def call(http: Http, name: str) -> Reply:
-        asked = {"app": "a", "version": "1", "topic": "t", "owner": "o", "chunk": "0", member: name}
+        request = {"app": "a", "version": "1", "topic": "t", "owner": "o", "chunk": "0", member: name}
         digest = f"sha-256=:{base64.b64encode(hashlib.sha256(ROWS).digest()).decode()}:"
-        path = f"{NS}/batches:stage?{urlencode(asked)}"
+        path = f"{NS}/batches:stage?{urlencode(request)}"
         return await http.post_raw(path, ARROW, ROWS, {"Content-Digest": digest})
 
     return call
@@ -101,8 +101,8 @@ def abort(member: str) -> Call:
 
 
 def named(member: str, name: str) -> dict[str, str]:
-    given = {"app": "a", "version": "1", "topic": "t", "write_id": ""}
-    return given | ({member: name} if member in given else {})
+    options = {"app": "a", "version": "1", "topic": "t", "write_id": ""}
+    return options | ({member: name} if member in options else {})
 
 
 BY_MEMBER = {

@@ -45,7 +45,7 @@ async def test_ids_are_forgotten_by_name_and_the_trail_has_name_and_reason() -> 
 async def test_a_refused_action_leaves_no_trace_and_changes_nothing() -> None:
     async with open_http() as http:
         await done(http, "a")
-        held = await http.claim("b")
+        claimed = await http.claim("b")
         position = http.position
         asked: list[tuple[str, object, int, str]] = [
             ("ids:forget", {"ids": ["a", "b"], **SAID}, 409, "LEASE_LIVE"),
@@ -57,7 +57,7 @@ async def test_a_refused_action_leaves_no_trace_and_changes_nothing() -> None:
             ("audit", {"action": "replay", "subject": "", **SAID}, 400, "BAD_REQUEST"),
             ("audit", {"action": "replay", "subject": "topic orders", "who": "ada"}, 400, "BAD_REQUEST"),
             ("producers/p:fence", SAID, 404, "UNKNOWN_PRODUCER"),
-            (f"claims/{held['claim']}:resolve", {"outcome": "not_done", **SAID}, 409, "LEASE_LIVE"),
+            (f"claims/{claimed['claim']}:resolve", {"outcome": "not_done", **SAID}, 409, "LEASE_LIVE"),
         ]
         for path, message, status, code in asked:
             (await http.post_json(f"{NS}/{path}", message)).problem(status, code)
@@ -76,11 +76,11 @@ async def test_an_operators_action_through_other_calls_is_recorded_before() -> N
 
 async def test_a_claim_of_a_dead_holder_is_released_and_a_fenced_one_gets_the_error() -> None:
     async with open_http() as http:
-        held = await http.claim("a")
+        claimed = await http.claim("a")
         gone = {"outcome": "not_done", "holder_gone": True, **SAID}
         wrong = {**gone, "outcome": "done", "verb": "release"}
-        (await http.post_json(f"{NS}/claims/{held['claim']}:resolve", wrong)).problem(400, "BAD_REQUEST")
-        assert (await http.post_json(f"{NS}/claims/{held['claim']}:resolve", gone)).json["resolved"] == 1
+        (await http.post_json(f"{NS}/claims/{claimed['claim']}:resolve", wrong)).problem(400, "BAD_REQUEST")
+        assert (await http.post_json(f"{NS}/claims/{claimed['claim']}:resolve", gone)).json["resolved"] == 1
         (told,) = (await actions(http))["actions"]
         assert (told["action"], told["changed"]) == ("resolve not-done", 1)
         mine = {"token": token(), "driver": "load"}
@@ -92,7 +92,7 @@ async def test_a_claim_of_a_dead_holder_is_released_and_a_fenced_one_gets_the_er
         first = await actions(http, "?limit=1")
         assert [one["subject"] for one in first["actions"]] == ["producer events/3"]
         second = await actions(http, f"?limit=1&before={first['next']}")
-        assert [one["subject"] for one in second["actions"]] == [f"claim {held['claim']}"]
+        assert [one["subject"] for one in second["actions"]] == [f"claim {claimed['claim']}"]
         assert second["next"] is None
 
 
@@ -139,7 +139,7 @@ async def drain(http: Served | Http, draining: bool) -> Any:
 
 async def test_a_drained_gateway_finishes_what_is_open_begins_nothing_and_is_not_ready() -> None:
     async with open_http() as http:
-        held = await http.claim("a")
+        claimed = await http.claim("a")
         reply = await drain(http, True)
         assert reply.json == {"draining": True, **SAID, "open": {"default": {"open_claims": 1}}}
         told = (await http.get("/healthz/ready")).problem(503, "STOPPING")
@@ -151,7 +151,7 @@ async def test_a_drained_gateway_finishes_what_is_open_begins_nothing_and_is_not
         refused = (await http.post_json(f"{NS}/ids:claim", asked)).problem(503, "STOPPING")
         assert (refused["action"], refused["effect"]) == ("retry", "none")
         (await http.call("PUT", "/v1/namespaces/mail")).problem(503, "STOPPING")
-        assert (await http.call("POST", f"{NS}/claims/{held['claim']}:complete")).status == 200
+        assert (await http.call("POST", f"{NS}/claims/{claimed['claim']}:complete")).status == 200
         assert (await http.get(f"{NS}/ids:explain?id=a")).json["state"] == "DONE"
         assert (await http.get("/v1/gateway")).json["open"] == {}
         assert (await drain(http, False)).json == {"draining": False, "who": "", "why": "", "open": {}}
@@ -162,12 +162,12 @@ async def test_a_drained_gateway_finishes_what_is_open_begins_nothing_and_is_not
 async def test_a_drained_gateway_refuses_new_work_over_grpc_and_on_hot_routes_too() -> None:
     async with both() as doors:
         assert (await drain(doors.http, True)).status == 200
-        with pytest.raises(grpc.aio.AioRpcError) as told:
+        with pytest.raises(grpc.aio.AioRpcError) as raised:
             await doors.claim(b"a" * 16)
-        assert refusal_of(told.value).members[0] == "STOPPING"
-        with pytest.raises(grpc.aio.AioRpcError) as told:
+        assert refusal_of(raised.value).members[0] == "STOPPING"
+        with pytest.raises(grpc.aio.AioRpcError) as raised:
             await doors.call("Release", pb.ReleaseRequest(namespace="default", claim=b"x" * 16))
-        assert refusal_of(told.value).members[0] == "UNKNOWN_CLAIM"
+        assert refusal_of(raised.value).members[0] == "UNKNOWN_CLAIM"
         probe = doors.channel.unary_unary(
             "/grpc.health.v1.Health/Check", None, health_pb2.HealthCheckResponse.FromString
         )

@@ -321,5 +321,5 @@ async def test_a_registration_without_gaps_gets_them_reported_without_naming_the
         gap = (await writer.ask(sequences=[4])).problem(409, "GAP")
         assert (gap["prev_sequence"], gap["claimed_to"]) == (None, 2)
         assert await writer.claim(3) == ["GRANTED"]
-        asked = {"token": writer.token, "driver": "load", "gaps": "perhaps"}
-        (await http.post_json(f"{LANE}:register", asked)).problem(400, "BAD_REQUEST")
+        request = {"token": writer.token, "driver": "load", "gaps": "perhaps"}
+        (await http.post_json(f"{LANE}:register", request)).problem(400, "BAD_REQUEST")

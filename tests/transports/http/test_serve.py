@@ -246,10 +246,10 @@ def test_a_program_that_hangs_at_its_end_ends_in_its_time_and_its_log_records_th
 
 @pytest.mark.server
 def test_a_folder_in_use_is_refused_with_its_owner_and_status_1(server: GatewayProcess, tmp_path: Path) -> None:
-    found = run("serve", "--data", str(server.data), "--port", "0")
-    assert found.exit_code == 1
-    assert f"data folder {server.data} is owned by process {server.pid}" in found.stderr
-    assert len(found.stderr.splitlines()) == 1
+    outcome = run("serve", "--data", str(server.data), "--port", "0")
+    assert outcome.exit_code == 1
+    assert f"data folder {server.data} is owned by process {server.pid}" in outcome.stderr
+    assert len(outcome.stderr.splitlines()) == 1
 
 
 @pytest.mark.server
@@ -296,10 +296,10 @@ def test_what_cannot_be_done_is_refused_in_one_line_with_status_1(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("")
-    found = run(*arguments)
-    assert found.exit_code == 1, found.stderr
-    assert found.stderr.startswith("oncegate: ")
-    assert len(found.stderr.splitlines()) == 1, found.stderr
+    outcome = run(*arguments)
+    assert outcome.exit_code == 1, outcome.stderr
+    assert outcome.stderr.startswith("oncegate: ")
+    assert len(outcome.stderr.splitlines()) == 1, outcome.stderr
 
 
 @pytest.mark.server
@@ -309,9 +309,9 @@ def test_a_folder_is_made_once_and_its_ledger_can_be_read_while_it_is_served(tmp
     assert (made.exit_code, made.stdout) == (0, f"data folder {data}: NEW, EMPTY; namespace default\n")
     assert run("init", "--data", data).exit_code == 1
     with GatewayProcess(tmp_path):
-        found = run("ledger", "dump", "--data", data, "--json")
-        assert found.exit_code == 0, found.stderr
-        kinds = [json.loads(line)["kind"] for line in found.stdout.splitlines()]
+        outcome = run("ledger", "dump", "--data", data, "--json")
+        assert outcome.exit_code == 0, outcome.stderr
+        kinds = [json.loads(line)["kind"] for line in outcome.stdout.splitlines()]
         assert kinds[0] == "Ledger"
         assert "Opened" in kinds
         assert kinds[-1] == "Witness"

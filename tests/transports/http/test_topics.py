@@ -91,10 +91,10 @@ async def test_rows_of_a_schema_given_beforehand_are_read_from_json_by_it() -> N
         await put(http, T, {"schema_ipc": kinds})
         row = {"id": 7, "at": "2026-11-20T10:00:00Z", "cents": "12.50", "raw": "AAE="}
         assert (await produce(http, [row, {"id": 8}])).json["rows"] == 2
-        found = await read(http)
-        assert (found[0]["id"], found[0]["cents"], found[0]["raw"]) == (7, "12.50", "AAE=")
-        assert found[0]["at"].startswith("2026-11-20T10:00:00")
-        assert found[1] == {"id": 8, "at": None, "cents": None, "raw": None}
+        rows_read = await read(http)
+        assert (rows_read[0]["id"], rows_read[0]["cents"], rows_read[0]["raw"]) == (7, "12.50", "AAE=")
+        assert rows_read[0]["at"].startswith("2026-11-20T10:00:00")
+        assert rows_read[1] == {"id": 8, "at": None, "cents": None, "raw": None}
 
 
 @pytest.mark.parametrize(
