@@ -32,7 +32,7 @@ def run(*words: str) -> tuple[int, list[dict[str, Any]]]:
     return result.exit_code, [json.loads(line) for line in result.stdout.splitlines()]
 
 
-def told(findings: list[dict[str, Any]], check: str, level: str | None = None) -> str:
+def text_of(findings: list[dict[str, Any]], check: str, level: str | None = None) -> str:
     """Returns the findings of one check, and of one level if given, as one text."""
     return " ".join(one["what"] for one in findings if one["check"] == check and level in (None, one["level"]))
 
@@ -60,8 +60,8 @@ def test_a_whole_installation_is_well_and_the_claim_leaves_no_namespace_and_no_f
     with LocalGateway(f"log:{folder}") as gateway:
         status, findings = run("--data", str(folder), "--port", str(gateway.port))
         assert status == 0, findings
-        assert told(findings, "claim", "ok") == "an id was granted, completed, and is a duplicate"
-        assert "is ready" in told(findings, "gateway", "ok")
+        assert text_of(findings, "claim", "ok") == "an id was granted, completed, and is a duplicate"
+        assert "is ready" in text_of(findings, "gateway", "ok")
         assert [one["check"] for one in findings if one["level"] == "wrong"] == []
         assert all(one["why"] and one["do"] for one in findings if one["level"] != "ok")
         listed = urllib.request.urlopen(f"{gateway.url}/v1/namespaces").read()
@@ -73,12 +73,12 @@ def test_a_drained_gateway_and_one_with_other_settings_are_reported(tmp_path: Pa
     with LocalGateway("memory:", lease_ms=1_000) as gateway:
         where = ("--url", gateway.url, "--data", str(tmp_path / "data"), "--port", "0")
         status, findings = run(*where)
-        assert (status, "semantic settings" in told(findings, "gateway", "warning")) == (0, True)
+        assert (status, "semantic settings" in text_of(findings, "gateway", "warning")) == (0, True)
         CliRunner().invoke(app, ["drain", "--url", gateway.url, "--reason", "x", "--wait-ms", "0"])
         status, findings = run(*where)
-        assert (status, ": x; `oncegate drain --undo`" in told(findings, "gateway", "wrong")) == (1, True)
+        assert (status, ": x; `oncegate drain --undo`" in text_of(findings, "gateway", "wrong")) == (1, True)
         assert "oncegate drain --undo, if it is to serve" in [one["do"] for one in findings]
-        assert "no namespace could be made" in told(findings, "claim", "warning")
+        assert "no namespace could be made" in text_of(findings, "claim", "warning")
         assert [one["why"] for one in findings if one["check"] == "claim"] == ["writers are refused now as well"]
 
 
@@ -88,7 +88,7 @@ def test_a_gateway_that_is_down_is_reported_with_the_reason_and_a_remedy(tmp_pat
         folder.rename(tmp_path / "elsewhere")
         gateway.wait_until("is down", lambda: gateway.states() == {"default": "DOWN"})
         status, findings = run("--url", gateway.url, "--ledger", "memory:")
-    line = told(findings, "gateway", "wrong")
+    line = text_of(findings, "gateway", "wrong")
     assert (status, "namespace default is DOWN (LEDGER_FENCED: " in line) == (1, True), line
     assert line.endswith("moved, removed or replaced; put it back; nothing was written)")
     assert "opened again each minute" in " ".join(one["do"] for one in findings if one["check"] == "gateway")
@@ -107,16 +107,16 @@ def test_a_key_without_the_needed_roles_is_reported_with_the_missing_ones(
 
 def test_without_a_gateway_the_rest_is_checked_and_one_that_was_named_is_missed(free_port: int) -> None:
     status, findings = run("--port", str(free_port))
-    assert (status, "no gateway answers" in told(findings, "gateway", "warning")) == (0, True)
-    assert told(findings, "disk", "ok")
+    assert (status, "no gateway answers" in text_of(findings, "gateway", "warning")) == (0, True)
+    assert text_of(findings, "disk", "ok")
     status, findings = run("--url", f"http://127.0.0.1:{free_port}")
-    assert (status, "no gateway answers" in told(findings, "gateway", "wrong")) == (1, True)
+    assert (status, "no gateway answers" in text_of(findings, "gateway", "wrong")) == (1, True)
 
 
 def test_settings_that_cannot_be_used_are_the_one_finding() -> None:
     Path("oncegate.toml").write_text("lease_msec = 3")
     status, findings = run()
-    assert (status, len(findings), "there is no setting lease_msec" in told(findings, "settings", "wrong")) == (
+    assert (status, len(findings), "there is no setting lease_msec" in text_of(findings, "settings", "wrong")) == (
         1,
         1,
         True,
@@ -198,7 +198,7 @@ def test_an_expired_or_expiring_certificate_and_one_of_another_key_are_reported(
 def test_brokers_and_servers_that_do_not_answer_are_wrong(free_port: int) -> None:
     for ledger in (f"redis://127.0.0.1:{free_port}/o?bare_key=yes", f"kafka://127.0.0.1:{free_port}/o?bare_key=yes"):
         status, findings = run("--ledger", ledger, "--witness", "w", "--port", "0")
-        assert (status, told(findings, "ledger", "wrong") != "") == (1, True), findings
+        assert (status, text_of(findings, "ledger", "wrong") != "") == (1, True), findings
 
 
 def test_redis_is_reported_by_its_persistence(tmp_path: Path) -> None:
@@ -206,10 +206,10 @@ def test_redis_is_reported_by_its_persistence(tmp_path: Path) -> None:
     try:
         place = f"redis://127.0.0.1:{server.port}/o?bare_key=yes"
         status, findings = run("--ledger", place, "--witness", "w", "--port", "0")
-        assert (status, "may hold a ledger" in told(findings, "ledger", "ok")) == (0, True)
+        assert (status, "may hold a ledger" in text_of(findings, "ledger", "ok")) == (0, True)
         server.run("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
         status, findings = run("--ledger", place, "--witness", "w", "--port", "0")
-        assert (status, "allkeys-lru" in told(findings, "ledger", "wrong")) == (1, True)
+        assert (status, "allkeys-lru" in text_of(findings, "ledger", "wrong")) == (1, True)
     finally:
         server.kill()
 
@@ -222,7 +222,7 @@ def test_a_server_that_is_full_is_wrong_though_the_gateway_is_ready(tmp_path: Pa
         with GatewayProcess(tmp_path, *flags, ledger=place) as gateway:
             server.run("CONFIG", "SET", "maxmemory", 1)
             status, findings = run("--ledger", place, *flags, "--url", gateway.url)
-            assert (status, "did not take it" in told(findings, "claim", "wrong")) == (1, True), findings
+            assert (status, "did not take it" in text_of(findings, "claim", "wrong")) == (1, True), findings
     finally:
         server.kill()
 

@@ -30,7 +30,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[GatewayP
         yield gateway, prometheus
 
 
-def told(prometheus: Prometheus, query: PanelQuery) -> list[float]:
+def present_values(prometheus: Prometheus, query: PanelQuery) -> list[float]:
     """Returns the present values of a query, and checks that they are finite and have the labels of its legend."""
     found = prometheus.query(query.filled(WINDOW))
     values = [float(series["value"][1]) for series in found]
@@ -44,12 +44,12 @@ def told(prometheus: Prometheus, query: PanelQuery) -> list[float]:
 @pytest.mark.server
 def test_every_panel_shows_a_number_while_nothing_happens_and_moves_with_duplicates(watched: Any) -> None:
     gateway, prometheus = watched
-    idle = {query: told(prometheus, query) for query in panel_queries()}
+    idle = {query: present_values(prometheus, query) for query in panel_queries()}
     assert {value for query in idle if query.legend in MOVED for value in idle[query]} == {0.0}
     write_twice(gateway)
     prometheus.wait_for('increase(oncegate_duplicates_total{cause="unknown"}[1m]) > 0')
     prometheus.wait_for("namespace:oncegate_duplicates:share_rate5m > 0")
-    loaded = {query: told(prometheus, query) for query in panel_queries()}
+    loaded = {query: present_values(prometheus, query) for query in panel_queries()}
     still = {query.panel for query in loaded if query.legend in MOVED and max(loaded[query]) == 0}
     assert still == set()
     (share,) = (loaded[query] for query in loaded if query.panel == "Duplicate share")

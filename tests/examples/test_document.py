@@ -18,14 +18,14 @@ READ_BY_PEOPLE = {"CapabilitiesReply", "WayMessage", "HealthReply", "VersionRepl
 
 @pytest.mark.parametrize("name", sorted(SCHEMAS.keys() - READ_BY_PEOPLE))
 def test_every_member_has_a_description(name: str) -> None:
-    mute = [member for member, schema in SCHEMAS[name]["properties"].items() if not said(schema)]
+    mute = [member for member, schema in SCHEMAS[name]["properties"].items() if not is_described(schema)]
     assert [member for member in mute if member not in PLAIN] == [], "describe it in openapi.yaml"
 
 
-def said(schema: dict[str, Any]) -> bool:
+def is_described(schema: dict[str, Any]) -> bool:
     """Returns whether a schema has a description, or refers to a message."""
     return bool(schema.get("description") or schema.get("$ref")) or any(
-        said(either) for either in schema.get("anyOf", [])
+        is_described(either) for either in schema.get("anyOf", [])
     )
 
 

@@ -198,8 +198,8 @@ def test_a_stop_ends_it_at_once(lines: Lines, gateway: Gateway, gateway_process:
     base = f"{gateway_process.url}/v1/namespaces/{gateway.namespace}"
 
     def release() -> None:
-        claim = asked(f"{base}/ids:explain?id=a", "GET")["claim"]
-        assert asked(f"{base}/claims/{claim}:release", "POST")["state"] == "RELEASED"
+        claim = json_reply(f"{base}/ids:explain?id=a", "GET")["claim"]
+        assert json_reply(f"{base}/claims/{claim}:release", "POST")["state"] == "RELEASED"
 
     with FaultyProxy(gateway_process.port, at("complete", 1, release)) as proxy:
         _, errors_shown = lines.append(proxy.port, ["a", "b", "c", "d"], "-chunk", "2", ends=STOP)
@@ -207,7 +207,7 @@ def test_a_stop_ends_it_at_once(lines: Lines, gateway: Gateway, gateway_process:
     assert [kind for kind, _ in proxy.seen] == ["claim", "complete"]
 
 
-def asked(url: str, method: str) -> Any:
+def json_reply(url: str, method: str) -> Any:
     with urlopen(Request(url, method=method), timeout=30) as answer:
         return json.load(answer)
 

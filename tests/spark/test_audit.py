@@ -15,7 +15,7 @@ pytestmark = pytest.mark.spark
 T0 = dt.datetime(2026, 11, 20, 12, tzinfo=dt.UTC)
 
 
-def seen(found: oncegate_spark.Audit) -> tuple[dict[str, int], dict[str, int] | None]:
+def ids_by_copies_and_distance(found: oncegate_spark.Audit) -> tuple[dict[str, int], dict[str, int] | None]:
     """Returns the ids by number of copies and by distance in time."""
     apart = None if found.apart is None else {one.label: one.ids for one in found.apart}
     return {one.label: one.ids for one in found.copies}, apart
@@ -30,7 +30,7 @@ def test_copies_distances_and_rows_without_an_id_are_counted(spark: Any) -> None
     df = spark.createDataFrame(rows, "`an.id` string, n int, at timestamp").repartition(3)
     audit = oncegate_spark.audit(df, "an.id", time_col="at")
     assert (audit.rows, audit.without_id, audit.ids, audit.duplicates) == (112, 3, 97, 12)
-    copies, apart = seen(audit)
+    copies, apart = ids_by_copies_and_distance(audit)
     assert copies == {"1": 90, "2": 6, "5-9": 1}
     distances = {"at the same time": 1, "up to 1 second": 1, "up to 1 minute": 2, "up to 1 hour": 1, "longer": 1}
     assert apart == {**distances, "unknown": 1}
@@ -51,7 +51,7 @@ def test_the_files_of_a_path_have_their_write_times(spark: Any, tmp_path: Path) 
             os.utime(file, (1_700_000_000 + 30 * number, 1_700_000_000 + 30 * number))
     audit = oncegate_spark.audit(f"{tmp_path}/*", id_col="order")
     assert (audit.rows, audit.ids, audit.duplicates) == (30, 20, 10)
-    assert seen(audit) == ({"1": 10, "2": 10}, {"up to 1 minute": 10})
+    assert ids_by_copies_and_distance(audit) == ({"1": 10, "2": 10}, {"up to 1 minute": 10})
     assert audit.longest_apart_s == 30
 
 

@@ -32,13 +32,13 @@ def setting(spark: Any, name: str, value: str) -> Iterator[None]:
         spark.conf.set(name, before)
 
 
-def given(job: Job, way: str, run: str, **more: str) -> dict[str, str]:
+def write_options(job: Job, way: str, run: str, **more: str) -> dict[str, str]:
     """Returns the options of one write in the given mode."""
     version = {"txnVersion": run} if way == "staged" else {}
     return job.options(**WAYS[way], **version, **more)
 
 
-def one(job: Job, columns: str) -> Any:
+def single_row(job: Job, columns: str) -> Any:
     return job.spark.sql(f"select {columns}")
 
 
@@ -49,36 +49,36 @@ def rows_in(job: Job) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_rows_of_another_order_a_narrower_type_or_fewer_columns_are_written(job: Job, way: str) -> None:
-    job.write(one(job, "'a' id, 1L n, 1.5D x"), **given(job, way, "1"))
-    job.write(one(job, "cast(2.5 as float) x, 'b' id, 2 n"), **given(job, way, "2"))
+    job.write(single_row(job, "'a' id, 1L n, 1.5D x"), **write_options(job, way, "1"))
+    job.write(single_row(job, "cast(2.5 as float) x, 'b' id, 2 n"), **write_options(job, way, "2"))
     with setting(job.spark, "spark.sql.session.timeZone", "Asia/Tokyo"):
-        job.write(one(job, "'c' id"), **given(job, way, "3"))
-    job.write(one(job, "'D' as `ID`, 4L as `N`"), **given(job, way, "4"))
+        job.write(single_row(job, "'c' id"), **write_options(job, way, "3"))
+    job.write(single_row(job, "'D' as `ID`, 4L as `N`"), **write_options(job, way, "4"))
     expected = [("D", 4, None), ("a", 1, 1.5), ("b", 2, 2.5), ("c", None, None)]
     assert [(row["id"], row["n"], row["x"]) for row in rows_in(job)] == expected
     with pytest.raises(Exception, match=r'n is string and int64 there: write df.select\("id", F.col\("n"\).cast'):
-        job.write(one(job, "'e' id, '5' n"), **given(job, way, "5"))
+        job.write(single_row(job, "'e' id, '5' n"), **write_options(job, way, "5"))
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_columns_are_added_permanently_with_merge_schema(job: Job, way: str) -> None:
-    job.write(one(job, "'a' id"), **given(job, way, "1"))
-    wider = one(job, "map('k', 1) counts, 'b' id, date'2026-11-20' day")
+    job.write(single_row(job, "'a' id"), **write_options(job, way, "1"))
+    wider = single_row(job, "map('k', 1) counts, 'b' id, date'2026-11-20' day")
     with pytest.raises(Exception, match=r"the topic has no counts, day: .*mergeSchema"):
-        job.write(wider, **given(job, way, "2"))
-    job.write(wider, **given(job, way, "2", mergeSchema="true"))
-    job.write(one(job, "'c' id"), **given(job, way, "3", mergeSchema="true"))
+        job.write(wider, **write_options(job, way, "2"))
+    job.write(wider, **write_options(job, way, "2", mergeSchema="true"))
+    job.write(single_row(job, "'c' id"), **write_options(job, way, "3", mergeSchema="true"))
     found = [(row["id"], row["counts"], str(row["day"])) for row in rows_in(job)]
     assert found == [("a", None, "None"), ("b", {"k": 1}, "2026-11-20"), ("c", None, "None")]
 
 
 def test_names_are_as_case_sensitive_as_the_session(job: Job) -> None:
-    job.write(one(job, "'a' id, 1 n"), **given(job, "ids", "1"))
+    job.write(single_row(job, "'a' id, 1 n"), **write_options(job, "ids", "1"))
     with setting(job.spark, "spark.sql.caseSensitive", "true"):
         with pytest.raises(Exception, match=r"caseSensitive is true here, and this would take .*ID for id"):
-            job.write(one(job, "'b' as `ID`, 2 n"), **given(job, "ids", "2"))
-        job.write(one(job, "'c' id, 3 n"), **given(job, "ids", "3"))
-    job.write(one(job, "'d' id, 4 n"), **{**given(job, "ids", "4"), "idCol": "Id"})
+            job.write(single_row(job, "'b' as `ID`, 2 n"), **write_options(job, "ids", "2"))
+        job.write(single_row(job, "'c' id, 3 n"), **write_options(job, "ids", "3"))
+    job.write(single_row(job, "'d' id, 4 n"), **{**write_options(job, "ids", "4"), "idCol": "Id"})
     assert [row["id"] for row in rows_in(job)] == ["a", "c", "d"]
 
 
@@ -99,8 +99,8 @@ def test_an_id_of_any_type_is_the_same_in_every_zone_and_every_way(job: Job, col
     """ANSI mode, time zones and wider types change the result of a cast to string; none of them changes the id's
     text."""
     with setting(job.spark, "spark.sql.session.timeZone", "UTC"):
-        made = one(job, EXAMPLE).selectExpr(f"{column} as id").localCheckpoint()
-    ids = given(job, "ids", "1", idSet="s")
+        made = single_row(job, EXAMPLE).selectExpr(f"{column} as id").localCheckpoint()
+    ids = write_options(job, "ids", "1", idSet="s")
     # The plan's casts depend on the session, so the value is computed once.
     job.write(made, **ids)
     with setting(job.spark, "spark.sql.session.timeZone", "Pacific/Kiritimati"):
@@ -116,10 +116,10 @@ def test_an_id_of_any_type_is_the_same_in_every_zone_and_every_way(job: Job, col
 
 
 def test_a_collation_is_refused_where_it_would_be_lost_and_kept_where_it_is_not(job: Job) -> None:
-    rows = one(job, "'a' id, 'x' collate UNICODE_CI name")
+    rows = single_row(job, "'a' id, 'x' collate UNICODE_CI name")
     with pytest.raises(Exception, match=r'name is of type string collate UNICODE_CI.*F.col\("name"\).cast\("string"\)'):
-        job.write(rows, **given(job, "ids", "1"))
-    job.write(rows.withColumn("name", F.col("name").cast("string")), **given(job, "ids", "1"))
+        job.write(rows, **write_options(job, "ids", "1"))
+    job.write(rows.withColumn("name", F.col("name").cast("string")), **write_options(job, "ids", "1"))
     assert rows_in(job) == [{"id": "a", "name": "x"}]
     kept = dedup(rows, "ID", job_key="k", gateway=job.gateway.url, namespace=job.gateway.namespace)
     assert kept.schema["name"].dataType.simpleString() == "string collate UNICODE_CI"
@@ -129,15 +129,17 @@ def test_a_collation_is_refused_where_it_would_be_lost_and_kept_where_it_is_not(
 
 
 def test_dedup_finds_on_the_driver_what_no_python_task_can_read(job: Job) -> None:
-    months = one(job, "'a' id, interval '1' year lasts")
+    months = single_row(job, "'a' id, interval '1' year lasts")
     with pytest.raises(Exception, match=r"lasts is of type interval year.*which cannot be written"):
         dedup(months, "id", job_key="k", gateway=job.gateway.url)
 
 
 def test_a_variant_comes_back_as_a_variant_also_where_it_is_null(job: Job) -> None:
     inside = "array(parse_json('7'), null) l, named_struct('in', parse_json('\"x\"')) s, map('k', parse_json('1.5')) m"
-    job.write(one(job, f"'a' id, parse_json('{{\"k\":[1,null]}}') v, {inside}"), **given(job, "plain", "1"))
-    job.write(one(job, "'b' id, cast(null as variant) v"), **given(job, "plain", "2"))
+    job.write(
+        single_row(job, f"'a' id, parse_json('{{\"k\":[1,null]}}') v, {inside}"), **write_options(job, "plain", "1")
+    )
+    job.write(single_row(job, "'b' id, cast(null as variant) v"), **write_options(job, "plain", "2"))
     read = job.spark.read.format("oncegate").options(**job.options()).load().orderBy("id")
     kinds = [field.dataType.simpleString() for field in read.schema.fields]
     assert kinds == ["string", "variant", "array<variant>", "struct<in:variant>", "map<string,variant>"]

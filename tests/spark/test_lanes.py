@@ -131,13 +131,13 @@ def test_the_last_batch_is_acked_when_its_progress_is_reported(job: Job, events:
     try:
         job.run(stream, **by_place(job, "ids"))
         acked = job.checkpoint / "oncegate" / "acks"
-        until(lambda: not list(acked.glob("*.json")))
+        wait_until(lambda: not list(acked.glob("*.json")))
     finally:
         job.spark.streams.removeListener(listener)
     assert standing(job, 0) == (19, 19)
 
 
-def until(is_so: Callable[[], bool]) -> None:
+def wait_until(is_so: Callable[[], bool]) -> None:
     """Waits for the result of another thread; raises AssertionError after 30 s."""
     import threading
 

@@ -16,7 +16,7 @@ def intervals(spans: list[tuple[int, int]]) -> U64:
     return np.array(spans, np.uint64).reshape(-1, 2)
 
 
-def told(lists: list[U64], limit: int) -> list[list[list[int]]]:
+def all_pages(lists: list[U64], limit: int) -> list[list[list[int]]]:
     found: list[list[list[int]]] = [[] for _ in lists]
     after: int | None = None
     while True:
@@ -39,12 +39,12 @@ def test_each_interval_is_on_one_page(limit: int) -> None:
         spans = list(zip(ends[::2], ends[1::2], strict=True))
         kinds = [rng.randrange(2) for _ in spans]
         lists = [intervals([span for span, kind in zip(spans, kinds, strict=True) if kind == k]) for k in (0, 1)]
-        assert told(lists, limit) == [spans.tolist() for spans in lists]
+        assert all_pages(lists, limit) == [spans.tolist() for spans in lists]
 
 
 def test_the_largest_sequences_have_a_page_too() -> None:
     spans = intervals([(0, 0), (2**53 + 1, 2**53 + 1), (LARGEST, LARGEST)])
-    assert told([spans, intervals([])], 1)[0] == spans.tolist()
+    assert all_pages([spans, intervals([])], 1)[0] == spans.tolist()
 
 
 def test_as_many_as_fit_are_the_last_page() -> None:

@@ -39,7 +39,7 @@ def where(url: str, request: pytest.FixtureRequest) -> Where:
 
 
 @pytest.fixture
-def given(tmp_path: Path) -> Path:
+def input_file(tmp_path: Path) -> Path:
     return write_input(tmp_path / "orders.parquet")
 
 
@@ -51,12 +51,12 @@ def plant(where: Where) -> None:
     mark_written(where, 997)
 
 
-def test_rows_written_once_are_ok_and_nothing_else_is_reported(where: Where, given: Path) -> None:
+def test_rows_written_once_are_ok_and_nothing_else_is_reported(where: Where, input_file: Path) -> None:
     write_by_id(where, *range(ROWS))
-    status, report = verify(where, given)
+    status, report = verify(where, input_file)
     assert (status, report["ok"], report["ids"]["ok"]) == (0, True, ROWS)
     assert (wrong(report), report["findings"]) == ({}, {})
-    assert not (given.parent / "state").exists(), "a finished run leaves nothing"
+    assert not (input_file.parent / "state").exists(), "a finished run leaves nothing"
 
 
 @pytest.mark.parametrize("kind", ["csv", "ndjson"])
@@ -69,20 +69,20 @@ def test_text_is_compared_and_repaired_by_the_types_of_the_topic(where: Where, t
     lines = [f"{one['order']},{one['zip']}" for one in rows.to_pylist()]
     if kind == "ndjson":
         lines = [json.dumps({"order": str(one["order"]), "zip": one["zip"]}) for one in rows.to_pylist()]
-    given = tmp_path / f"orders.{kind}"
-    given.write_text("\n".join(["order,zip", *lines, ""][kind == "ndjson" :]))
-    status, report = verify(where, given, "--id-col", "zip", "--repair")
+    input_file = tmp_path / f"orders.{kind}"
+    input_file.write_text("\n".join(["order,zip", *lines, ""][kind == "ndjson" :]))
+    status, report = verify(where, input_file, "--id-col", "zip", "--repair")
     assert (status, report["ids"]["ok"], wrong(report)) == (1, 2, {"not_written": 1})
     assert report["repaired"]["written"] == 1
-    status, report = verify(where, given, "--id-col", "zip")
+    status, report = verify(where, input_file, "--id-col", "zip")
     assert (status, report["ids"]["ok"], wrong(report)) == (0, 3, {})
     with where.client() as gateway:
         assert gateway.read("orders").sort_by("zip").to_pylist() == rows.sort_by("zip").to_pylist()
 
 
-def test_each_planted_fault_is_named_by_its_id_and_place(where: Where, given: Path) -> None:
+def test_each_planted_fault_is_named_by_its_id_and_place(where: Where, input_file: Path) -> None:
     plant(where)
-    status, report = verify(where, given)
+    status, report = verify(where, input_file)
     assert (status, report["ok"]) == (1, False)
     assert wrong(report) == {"missing": 1, "not_written": 2, "doubled": 1, "held": 1, "foreign": 1}
     assert (report["doubled_rows"], report["foreign_rows"], report["output_rows"]) == (1, 2, 999)
@@ -99,45 +99,47 @@ def place(offset: int) -> dict[str, int]:
     return {"partition": 0, "offset": offset}
 
 
-def test_a_verify_without_repair_writes_nothing(where: Where, given: Path) -> None:
+def test_a_verify_without_repair_writes_nothing(where: Where, input_file: Path) -> None:
     plant(where)
     with where.client() as gateway:
         before = gateway.topic("orders")
-        verify(where, given)
+        verify(where, input_file)
         assert gateway.topic("orders") == before
 
 
-def test_a_repair_writes_what_is_not_written_and_a_second_verify_finds_nothing(where: Where, given: Path) -> None:
+def test_a_repair_writes_what_is_not_written_and_a_second_verify_finds_nothing(where: Where, input_file: Path) -> None:
     write_by_id(where, *range(0, ROWS, 2))
-    status, report = verify(where, given, "--repair")
+    status, report = verify(where, input_file, "--repair")
     assert (status, wrong(report)) == (1, {"not_written": ROWS // 2})
     assert report["repaired"] == {"written": ROWS // 2, "refused": 0, "held": 0}
-    status, report = verify(where, given, "--repair")
+    status, report = verify(where, input_file, "--repair")
     assert (status, wrong(report), report["output_rows"]) == (0, {}, ROWS)
     assert report["repaired"] == {"written": 0, "refused": 0, "held": 0}
 
 
-def test_rows_that_the_ledger_knows_as_written_are_refused_and_not_doubled(where: Where, given: Path) -> None:
+def test_rows_that_the_ledger_knows_as_written_are_refused_and_not_doubled(where: Where, input_file: Path) -> None:
     plant(where)
-    status, report = verify(where, given, "--repair")
+    status, report = verify(where, input_file, "--repair")
     assert (status, report["repaired"]) == (1, {"written": 2, "refused": 1, "held": 0})
-    status, report = verify(where, given)
+    status, report = verify(where, input_file)
     assert (status, wrong(report)) == (1, {"missing": 1, "doubled": 1, "held": 1, "foreign": 1})
 
 
-def test_rows_written_past_the_ledger_are_distinguished_from_ok_ones(where: Where, given: Path) -> None:
+def test_rows_written_past_the_ledger_are_distinguished_from_ok_ones(where: Where, input_file: Path) -> None:
     write_by_id(where, *range(1, ROWS))
     write_past_the_ledger(where, 0)
-    status, report = verify(where, given)
+    status, report = verify(where, input_file)
     assert (status, wrong(report)) == (1, {"unrecorded": 1})
     assert report["findings"] == {"unrecorded": [{"id": "o-0", "row": 0}]}
 
 
-def test_a_person_is_shown_a_table_and_a_picture(where: Where, given: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_person_is_shown_a_table_and_a_picture(
+    where: Where, input_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plant(where)
     monkeypatch.setenv("COLUMNS", "200")
-    picture = given.parent / "orders.svg"
-    status, out, _ = run(*arguments_for(where, given), "--picture", str(picture), "--repair")
+    picture = input_file.parent / "orders.svg"
+    status, out, _ = run(*arguments_for(where, input_file), "--picture", str(picture), "--repair")
     assert status == 1
     for words in ("not written", "o-997", "0:996", "o-5000", "2 rows were written", "the ledger knows as written"):
         assert words in out
@@ -184,14 +186,14 @@ def test_what_does_not_go_together_is_refused_in_one_line(
     ],
 )
 def test_a_misspelt_argument_is_one_line_at_once_and_leaves_no_folder(
-    changed: dict[str, str], said: str, where: Where, given: Path, monkeypatch: pytest.MonkeyPatch
+    changed: dict[str, str], said: str, where: Where, input_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_by_id(where, 0)
-    monkeypatch.chdir(given.parent)
-    arguments = arguments_for(where, given)
+    monkeypatch.chdir(input_file.parent)
+    arguments = arguments_for(where, input_file)
     named = dict(zip(arguments[::2], arguments[1::2], strict=True)) | changed
     status, out, err = run(*[word for option in named.items() for word in option])
     assert (status, out, err.count("\n")) == (1, "", 1), err
     assert said in err
     assert "secret" not in err
-    assert [path.name for path in given.parent.iterdir()] == [given.name], "nothing is left behind"
+    assert [path.name for path in input_file.parent.iterdir()] == [input_file.name], "nothing is left behind"

@@ -36,7 +36,7 @@ def url() -> Iterator[str]:
 
 
 @pytest.fixture
-def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def input_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Uses small batches and saves the state after each, so that a run can be interrupted and continued."""
     monkeypatch.setattr(inputs, "BATCH_ROWS", BATCH)
     monkeypatch.setattr("oncegate.verifier.sources.outputs.BATCH_ROWS", BATCH)
@@ -71,21 +71,21 @@ def place(url: str, namespace: str) -> Where:
     return where
 
 
-def interrupted(where: Where, given: Path, *more: str) -> None:
+def interrupted(where: Where, input_file: Path, *more: str) -> None:
     with pytest.raises(Interrupted):
-        run(*arguments_for(where, given), "--json", *more)
+        run(*arguments_for(where, input_file), "--json", *more)
 
 
 @pytest.mark.parametrize(("method", "call"), [("look_up", 6), ("fetch", 6)])
 def test_rows_that_were_read_are_not_read_again(
-    url: str, given: Path, method: str, call: int, monkeypatch: pytest.MonkeyPatch
+    url: str, input_file: Path, method: str, call: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     where = place(url, f"read-{method}".replace("_", "-"))
     with monkeypatch.context() as patch:
         interrupt_at(patch, method, call)
-        interrupted(where, given)
+        interrupted(where, input_file)
     calls = interrupt_at(monkeypatch, method, 0)
-    status, report = verify(where, given)
+    status, report = verify(where, input_file)
     rest = len([one for one in calls if method != "fetch" or one[3] > 1])
     # 1,000 rows in groups of 300 and batches of 100; the output has 982, in batches of 100.
     assert rest == 10 - (call - 1)
@@ -94,63 +94,63 @@ def test_rows_that_were_read_are_not_read_again(
 
 
 def test_a_run_that_is_interrupted_before_its_first_step_leaves_no_folder(
-    url: str, given: Path, monkeypatch: pytest.MonkeyPatch
+    url: str, input_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     where = place(url, "unbegun")
     interrupt_at(monkeypatch, "look_up", 1)
-    interrupted(where, given)
-    assert [path.name for path in given.parent.iterdir()] == [given.name]
+    interrupted(where, input_file)
+    assert [path.name for path in input_file.parent.iterdir()] == [input_file.name]
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before it took effect", "after it took effect"])
 def test_a_repair_that_was_interrupted_writes_each_row_once(
-    url: str, given: Path, after: bool, monkeypatch: pytest.MonkeyPatch
+    url: str, input_file: Path, after: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     where = place(url, f"repair-{after}".lower())
-    write_input(given, range(ROWS + 300))
+    write_input(input_file, range(ROWS + 300))
     with monkeypatch.context() as patch:
         interrupt_at(patch, "produce", 3, after)
-        interrupted(where, given, "--repair")
-    status, report = verify(where, given, "--repair")
+        interrupted(where, input_file, "--repair")
+    status, report = verify(where, input_file, "--repair")
     assert (status, report["repaired"]) == (1, {"written": 320, "refused": 0, "held": 0})
-    _, report = verify(where, given)
+    _, report = verify(where, input_file)
     assert wrong(report) == {"doubled": 1, "foreign": 1}
 
 
 def test_a_state_of_another_question_is_refused_with_what_differs(
-    url: str, given: Path, monkeypatch: pytest.MonkeyPatch
+    url: str, input_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     where = place(url, "other")
     with monkeypatch.context() as patch:
         interrupt_at(patch, "look_up", 2)
-        interrupted(where, given)
-    write_input(given, range(ROWS + 1))
-    status, _, err = run(*arguments_for(where, given), "--json")
+        interrupted(where, input_file)
+    write_input(input_file, range(ROWS + 1))
+    status, _, err = run(*arguments_for(where, input_file), "--json")
     assert status == 1
     assert "input_bytes" in err
     assert "remove it" in err
 
 
-def test_a_folder_that_was_changed_is_refused(url: str, given: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_was_changed_is_refused(url: str, input_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     where = place(url, "changed")
     with monkeypatch.context() as patch:
         interrupt_at(patch, "fetch", 3)
-        interrupted(where, given)
-    (given.parent / "state" / "output.rows").write_bytes(b"")
-    status, _, err = run(*arguments_for(where, given), "--json")
+        interrupted(where, input_file)
+    (input_file.parent / "state" / "output.rows").write_bytes(b"")
+    status, _, err = run(*arguments_for(where, input_file), "--json")
     assert (status, "begin anew" in err) == (1, True), err
 
 
-def test_two_runs_do_not_share_a_folder(url: str, given: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_runs_do_not_share_a_folder(url: str, input_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     where, inside = place(url, "shared"), list[tuple[int, str, str]]()
     good = GatewayClient.look_up
 
     def look_up(self: GatewayClient, *arguments: Any) -> Any:
         monkeypatch.setattr(GatewayClient, "look_up", good)
-        inside.append(run(*arguments_for(where, given), "--json"))
+        inside.append(run(*arguments_for(where, input_file), "--json"))
         return good(self, *arguments)
 
     monkeypatch.setattr(GatewayClient, "look_up", look_up)
-    assert verify(where, given)[0] == 1
+    assert verify(where, input_file)[0] == 1
     assert inside[0][0] == 1
     assert "another process uses" in inside[0][2]

@@ -62,7 +62,7 @@ def _broker(folder: Path, made: Path) -> object:
 def _written(served: GatewayProcess) -> object:
     with served, Gateway(served.url) as gateway:
         history.write(gateway)
-        return history.known(gateway)
+        return history.answers_about_history(gateway)
 
 
 def _pack(archive: Path, folder: Path, *names: str) -> None:

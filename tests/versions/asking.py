@@ -55,7 +55,7 @@ class Remote(Both):
         return await super().call(name, message, **more)
 
 
-async def asked(port: int, grpc_port: int) -> dict[str, dict[str, list[str]]]:
+async def answers_of(port: int, grpc_port: int) -> dict[str, dict[str, list[str]]]:
     found: dict[str, dict[str, list[str]]] = {}
     async with grpc.aio.insecure_channel(f"127.0.0.1:{grpc_port}") as channel:
         for number, (name, steps) in enumerate(SCENARIOS.items()):
@@ -69,4 +69,4 @@ async def asked(port: int, grpc_port: int) -> dict[str, dict[str, list[str]]]:
 
 
 if __name__ == "__main__":
-    json.dump(asyncio.run(asked(int(sys.argv[1]), int(sys.argv[2]))), sys.stdout)
+    json.dump(asyncio.run(answers_of(int(sys.argv[1]), int(sys.argv[2]))), sys.stdout)

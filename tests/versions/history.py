@@ -29,7 +29,7 @@ def write(gateway: Gateway) -> None:
         driver.ack({PRODUCER: 4})
 
 
-def known(gateway: Gateway) -> dict[str, object]:
+def answers_about_history(gateway: Gateway) -> dict[str, object]:
     """Returns a gateway's answers about the history: repeats every operation as a client does, and writes nothing."""
     with gateway.attempt() as attempt:
         claimed = attempt.claim([*CLAIMED, *RELEASED], locate=True)

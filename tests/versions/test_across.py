@@ -141,11 +141,11 @@ def test_the_version_before_opens_what_this_one_wrote(
     """A version with new entries has to change this test, and the promise in docs/operations/upgrade.md."""
     with GatewayProcess(tmp_path) as served, Gateway(served.url) as gateway:
         history.write(gateway)
-        wanted = history.known(gateway)
+        wanted = history.answers_about_history(gateway)
     monkeypatch.setenv("PYTHONPATH", environment(old, old, THIS)["PYTHONPATH"])
     with GatewayProcess(tmp_path) as earlier, Gateway(earlier.url) as gateway:
         assert earlier.ask("GET", "/version")[1]["version"] == VERSION
-        assert history.known(gateway) == wanted
+        assert history.answers_about_history(gateway) == wanted
 
 
 def test_rows_that_this_client_spilled_are_written_by_the_version_before_into_a_ledger_that_knows_of_such(

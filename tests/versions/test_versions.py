@@ -25,17 +25,17 @@ def unpack(archive: Path, folder: Path) -> None:
 
 def known_to(served: GatewayProcess) -> object:
     with served, Gateway(served.url) as gateway:
-        return json.loads(json.dumps(history.known(gateway)))
+        return json.loads(json.dumps(history.answers_about_history(gateway)))
 
 
-def told(version: Path, kind: str) -> object:
+def stored_answers(version: Path, kind: str) -> object:
     return json.loads((version / "known.json").read_text())[kind]
 
 
 @pytest.mark.parametrize("version", MADE, ids=lambda path: path.name)
 def test_a_data_folder_of_each_version_is_known_whole(version: Path, tmp_path: Path) -> None:
     unpack(version / "data.tar.xz", tmp_path)
-    assert known_to(GatewayProcess(tmp_path)) == told(version, "data")
+    assert known_to(GatewayProcess(tmp_path)) == stored_answers(version, "data")
 
 
 @pytest.mark.slow
@@ -45,4 +45,4 @@ def test_topics_of_each_version_are_known_whole(version: Path, tmp_path: Path) -
     (tmp_path / "beside").mkdir()
     with Cluster(tmp_path / "broker", more=SEGMENTS) as cluster:
         served = GatewayProcess(tmp_path / "beside", ledger=cluster.ledger(PREFIX))
-        assert known_to(served) == told(version, "broker")
+        assert known_to(served) == stored_answers(version, "broker")

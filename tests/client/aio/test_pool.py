@@ -48,7 +48,7 @@ async def pool_of(serve: Serve, connections_max: int = 2) -> AsyncIterator[tuple
         await pool.close()
 
 
-def asked(path: str, timeout_ms: int = WAIT_S * 1_000) -> Try:
+def get_request(path: str, timeout_ms: int = WAIT_S * 1_000) -> Try:
     return Try(Request("GET", path, "asking", "whether it was asked"), timeout_ms, timeout_ms)
 
 
@@ -69,7 +69,7 @@ async def test_the_connection_of_a_request_that_is_given_up_is_closed_and_its_pl
     async with pool_of(says_nothing, 1) as (pool, server):
         for opened in (1, 2):
             with pytest.raises(WireFailure) as raised:
-                await pool.exchange(asked("/slow", 50))
+                await pool.exchange(get_request("/slow", 50))
             assert raised.value.sent
             async with asyncio.timeout(WAIT_S):
                 await server.ended.acquire()
@@ -79,7 +79,7 @@ async def test_the_connection_of_a_request_that_is_given_up_is_closed_and_its_pl
 async def test_the_connection_of_a_request_that_is_cancelled_is_closed_and_its_place_is_free() -> None:
     async with pool_of(says_nothing, 1) as (pool, server):
         for opened in (1, 2):
-            asking = asyncio.create_task(pool.exchange(asked("/slow")))
+            asking = asyncio.create_task(pool.exchange(get_request("/slow")))
             async with asyncio.timeout(WAIT_S):
                 while server.opened < opened:
                     await asyncio.wait([asking], timeout=0.01)
@@ -99,11 +99,11 @@ async def test_an_unsolicited_answer_ends_its_connection_and_answers_no_later_re
     failed = list[dict[str, Any]]()
     asyncio.get_running_loop().set_exception_handler(lambda _, context: failed.append(context))
     async with pool_of(says_more) as (pool, server):
-        assert (await pool.exchange(asked("/first"))).body == b"/first"
+        assert (await pool.exchange(get_request("/first"))).body == b"/first"
         server.extra.set()
         async with asyncio.timeout(WAIT_S):
             await server.ended.acquire()
-        assert (await pool.exchange(asked("/second"))).body == b"/second"
+        assert (await pool.exchange(get_request("/second"))).body == b"/second"
         assert (server.opened, failed) == (2, [])
 
 
@@ -114,7 +114,7 @@ async def says_goodbye(server: Server, reader: asyncio.StreamReader, writer: asy
 async def test_a_connection_whose_last_answer_closes_it_is_not_reused() -> None:
     async with pool_of(says_goodbye) as (pool, server):
         for opened, path in enumerate(("/first", "/second"), 1):
-            assert (await pool.exchange(asked(path))).body == path.encode()
+            assert (await pool.exchange(get_request(path))).body == path.encode()
             assert server.opened == opened
             async with asyncio.timeout(WAIT_S):
                 await server.ended.acquire()
@@ -129,7 +129,7 @@ async def answers_all(server: Server, reader: asyncio.StreamReader, writer: asyn
 
 async def test_a_connection_that_comes_back_after_the_pool_was_closed_is_closed() -> None:
     async with pool_of(answers_all) as (pool, server):
-        asking = asyncio.create_task(pool.exchange(asked("/under-way")))
+        asking = asyncio.create_task(pool.exchange(get_request("/under-way")))
         async with asyncio.timeout(WAIT_S):
             while not server.opened:
                 await asyncio.wait([asking], timeout=0.01)

@@ -33,7 +33,7 @@ def members(asked: Asked) -> dict[str, Any]:
     return dict(json.loads(asked.body)) if asked.body else {}
 
 
-def said(**members: Any) -> Answer:
+def json_answer(**members: Any) -> Answer:
     return Answer(body=json.dumps(members).encode())
 
 
@@ -126,7 +126,7 @@ def test_a_namespace_is_deleted_with_its_name_if_that_was_said_and_its_mark_is_b
     connect: Connect,
 ) -> None:
     mark = f"{'0' * 32}:7:{'0' * 16}"
-    answers = said(namespace="mail"), said(namespace="mail"), said(namespace="mail")
+    answers = json_answer(namespace="mail"), json_answer(namespace="mail"), json_answer(namespace="mail")
     with StubGateway(*answers) as stub, connect(stub.url, "mail", mark=mark) as gateway:
         gateway.delete_namespace(confirm="mail")
         gateway.delete_namespace()
@@ -149,7 +149,7 @@ def test_refusals_of_a_namespace_have_an_error_of_their_own(connect: Connect, co
 def topic(low: list[int], high: list[int], schema: pa.Schema | None = SCHEMA) -> Answer:
     ipc = None if schema is None else base64.b64encode(schema.serialize().to_pybytes()).decode()
     ends = {"low_offsets": low, "high_offsets": high, "retention_ms": 5, "retention_bytes": 0}
-    return said(topic="t", partitions=len(low), schema="", schema_ipc=ipc, **ends)
+    return json_answer(topic="t", partitions=len(low), schema="", schema_ipc=ipc, **ends)
 
 
 def test_a_topic_is_described_with_its_schema_and_ends(connect: Connect) -> None:
@@ -193,7 +193,7 @@ def test_a_trimmed_offset_is_answered_with_the_lowest_kept(connect: Connect) -> 
 
 
 def test_a_stage_may_choose_its_partitions_by_columns(connect: Connect) -> None:
-    answer = said(outcome="STAGED", rows=1, fingerprint="00" * 16, chunk=0)
+    answer = json_answer(outcome="STAGED", rows=1, fingerprint="00" * 16, chunk=0)
     with StubGateway(answer) as stub, connect(stub.url) as gateway:
         gateway.stage(BatchName("app", "1", "t"), "owner", "ab" * 16, 0, b"body", key_col="a,b")
         assert parse_qs(urlsplit(stub.asked[0].path).query)["key_col"] == ["a,b"]
@@ -230,7 +230,7 @@ def test_a_body_in_chunks_is_read_whole_and_one_that_is_cut_is_asked_for_again(c
 
 
 def test_a_produce_answer_names_partition_first_offset_and_rows(connect: Connect) -> None:
-    answer = said(rows=3, offsets=[{"partition": 1, "first_offset": 4, "rows": 3}])
+    answer = json_answer(rows=3, offsets=[{"partition": 1, "first_offset": 4, "rows": 3}])
     with StubGateway(answer) as stub, connect(stub.url) as gateway:
         produced = gateway.produce("t", "ab" * 16, 0, b"")
     assert (produced.rows, produced.offsets, produced.verdicts) == (3, (ProducedOffsets(1, 4, 3),), None)
@@ -247,7 +247,7 @@ def test_a_gateway_that_does_not_know_what_is_read_is_asked_without_it(connect: 
     refused = problem(400, "BAD_REQUEST", "fix", detail="Object contains unknown field `reads_digest`")
     counts = {"rows": 0, "offsets": [], "suppressed_rows": 0, "takeover_rows": 0, "first_of_app": True}
     order = {"nonce": "0" * 32, "winners": [], "digest": "ab" * 32, "reads_digest": "cd" * 32}
-    with StubGateway(refused, said(outcome="COMMITTED", **counts)) as stub, connect(stub.url) as gateway:
+    with StubGateway(refused, json_answer(outcome="COMMITTED", **counts)) as stub, connect(stub.url) as gateway:
         assert gateway.commit(BatchName("app", "0", "t"), order).outcome == "COMMITTED"
         first, second = map(members, stub.asked)
     assert first.pop("reads_digest") == "cd" * 32
@@ -256,7 +256,7 @@ def test_a_gateway_that_does_not_know_what_is_read_is_asked_without_it(connect: 
 
 def test_a_gateway_that_does_not_compare_topics_is_asked_without_the_topic_s_id(connect: Connect) -> None:
     refused = problem(400, "BAD_REQUEST", "fix", detail="Object contains unknown field `topic_id`")
-    with StubGateway(refused, said(duplicates=[[1, 2]])) as stub, connect(stub.url) as gateway:
+    with StubGateway(refused, json_answer(duplicates=[[1, 2]])) as stub, connect(stub.url) as gateway:
         assert gateway.ask_lane("t", "p", 1, 3, topic_id="A" * 22) == ((1, 2),)
     first, second = map(members, stub.asked)
     assert first.pop("topic_id") == "A" * 22

@@ -21,7 +21,7 @@ def granted() -> Answer:
     return Answer(body=packed([GRANTED]))
 
 
-def said(**members: Any) -> Answer:
+def json_answer(**members: Any) -> Answer:
     return Answer(body=json.dumps(members).encode())
 
 
@@ -51,7 +51,7 @@ def test_a_writer_that_the_gateway_would_refuse_is_refused_where_it_is_made(wron
 
 def test_claims_takes_and_writes_name_the_writer_and_other_requests_do_not(connect: Connect) -> None:
     with StubGateway() as stub, connect(stub.url, writer=WRITER) as gateway:
-        settled = said(claim="c", state="DONE", settled=1, taken_over=0, lease_ms=0)
+        settled = json_answer(claim="c", state="DONE", settled=1, taken_over=0, lease_ms=0)
         stub.answers += [granted(), granted(), granted(), settled]
         gateway.claim("ab" * 16, 0, [pa.array(["a"])])
         gateway.take("o", ["a"])
@@ -101,8 +101,8 @@ def test_a_twin_names_the_same_writer(connect: Connect) -> None:
 
 
 def test_a_commit_names_it_and_an_abort_does_not(connect: Connect) -> None:
-    done = said(outcome="COMMITTED", rows=0, offsets=[], suppressed_rows=0, takeover_rows=0, first_of_app=True)
-    gone = said(outcome="DROPPED")
+    done = json_answer(outcome="COMMITTED", rows=0, offsets=[], suppressed_rows=0, takeover_rows=0, first_of_app=True)
+    gone = json_answer(outcome="DROPPED")
     with StubGateway(done, gone) as stub, connect(stub.url, writer=WRITER) as gateway:
         gateway.commit(BatchName("app", "7", "t"), {"run": None, "nonce": "0" * 32, "winners": []})
         gateway.abort(BatchName("app", "7", "t"), ["ab" * 16])

@@ -183,7 +183,7 @@ def made(settings: dict[str, str], monkeypatch: pytest.MonkeyPatch, **given: str
     return writer.writer
 
 
-def said(caplog: pytest.LogCaptureFixture) -> list[str]:
+def logged_lines(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.name == "oncegate_spark"]
 
 
@@ -194,11 +194,11 @@ def test_the_place_is_found_without_an_option(
     found = made(named, monkeypatch, queryName=ODD)
     assert (found.read, found.options.checkpoint) == (FOUND, str(checkpoint))
     assert made(server.settings(), monkeypatch, checkpointLocation=f"s3a://bucket/{ODD}").read == FOUND
-    assert not said(caplog)
+    assert not logged_lines(caplog)
     assert made(named, monkeypatch).read is None
     assert made(named, monkeypatch).read is None
     assert made(named, monkeypatch, queryName="never run").read is None
-    nowhere, elsewhere = said(caplog)
+    nowhere, elsewhere = logged_lines(caplog)
     assert "Spark tells no place" in nowhere
     assert 'option("checkpointLocation"' in nowhere
     assert "never run holds no offsets" in elsewhere
@@ -218,4 +218,4 @@ def test_the_writer_of_a_commit_reads_nothing_again(
     carried = OncegateSource({"url": "http://127.0.0.1:1", "topic": "t", "checkpointLocation": str(tmp_path)})
     carried.__setstate__(dict(carried.__dict__))
     assert carried.streamWriter(SCHEMA, False).writer.read is None
-    assert not said(caplog)
+    assert not logged_lines(caplog)

@@ -48,7 +48,7 @@ def exchanged(gateway: Gateway, method: str, path: str, body: bytes = b"", **hea
         connection.close()
 
 
-def told(gateway: Gateway) -> list[tuple[str, str, int]]:
+def trail_lines(gateway: Gateway) -> list[tuple[str, str, int]]:
     """Returns the lines of the trail: action, subject and number."""
     answer = exchanged(gateway, "GET", f"/v1/namespaces/{gateway.namespace}/audit")
     return [(one["action"], one["subject"], one["changed"]) for one in json.loads(answer.body)["actions"]]
@@ -65,12 +65,12 @@ def test_a_folder_that_is_drained_is_one_line_of_the_trail_with_since_when_its_r
     for day in range(3):
         with spill_at(tmp_path, day) as spill:
             laid_down(spill, connect, gateway, (f"{day}", f"{day} too"), ("known",))
-    assert (counted(gateway), told(gateway)) == (0, [])
+    assert (counted(gateway), trail_lines(gateway)) == (0, [])
     with spill_at(tmp_path) as spill, connect(gateway.url, gateway.namespace, on_down="spill", spill=spill) as back:
         drained = back.drain_spill()
         assert (drained.entries, drained.rows, drained.suppressed) == (6, 6, 3)
     span = "rows laid down from 2026-11-21T00:00:00.000Z until 2026-11-23T00:00:00.000Z"
-    assert told(gateway) == [("write spilled rows", f"topic t: {span}", 6)]
+    assert trail_lines(gateway) == [("write spilled rows", f"topic t: {span}", 6)]
     assert counted(gateway) == 6
 
 
@@ -82,7 +82,7 @@ def test_rows_queued_after_waiting_ones_are_reported_too_and_rows_that_never_wai
         with connect(gateway.url, gateway.namespace, on_down="spill", spill=spill) as back:
             for one in "bcd":
                 assert back.attempt().produce("t", rows(one), id_col="id").rows == 1
-    assert [changed for *_, changed in told(gateway)] == [2]
+    assert [changed for *_, changed in trail_lines(gateway)] == [2]
     assert counted(gateway) == 2
 
 
@@ -101,7 +101,7 @@ def test_an_entry_whose_reply_is_lost_is_counted_once(gateway: Gateway, connect:
             with pytest.raises(Unanswered):
                 back.drain_spill()
             assert (back.drain_spill().suppressed, spill.waiting) == (2, 0)
-    assert (counted(gateway), [changed for *_, changed in told(gateway)]) == (2, [2])
+    assert (counted(gateway), [changed for *_, changed in trail_lines(gateway)]) == (2, [2])
 
 
 def test_a_gateway_of_the_previous_version_gets_the_rows_and_a_log_line_reports_that_they_are_not_counted(
@@ -120,7 +120,7 @@ def test_a_gateway_of_the_previous_version_gets_the_rows_and_a_log_line_reports_
         ):
             assert (back.drain_spill().rows, spill.waiting) == (3, 0)
     assert "so they are not counted" in caplog.text
-    assert (counted(gateway), told(gateway)) == (0, [])
+    assert (counted(gateway), trail_lines(gateway)) == (0, [])
 
 
 def test_rows_that_are_refused_for_another_reason_are_not_tried_without_it(

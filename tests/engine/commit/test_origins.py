@@ -57,7 +57,7 @@ async def produce(served: Served, *numbers: int, token: int = 1, call: int = 1, 
     return await served.namespace.records.produce(ask, served.deadline())
 
 
-def told(origin: Origin | None) -> tuple[str, str, int, int]:
+def parts_of(origin: Origin | None) -> tuple[str, str, int, int]:
     """Returns namespace, producer, epoch, and the first row's number."""
     assert origin is not None
     first = origin.first if origin.sequences is None else int(origin.sequences[0])
@@ -74,8 +74,8 @@ async def test_rows_by_id_are_numbered_as_they_are_written_and_not_as_they_came(
         await produce(served, 2, 3, call=5)
         await produce(served, 3, call=6)
         first, second = ledgers.origins()
-    assert told(first) == (*golden("rows of a call"), 0)
-    assert told(second) == ("default", f"attempt:{id16(1).hex()}", 5, 0)
+    assert parts_of(first) == (*golden("rows of a call"), 0)
+    assert parts_of(second) == ("default", f"attempt:{id16(1).hex()}", 5, 0)
 
 
 async def test_rows_of_a_repeat_continue_after_those_of_its_call() -> None:
@@ -85,13 +85,13 @@ async def test_rows_of_a_repeat_continue_after_those_of_its_call() -> None:
         assert verdicts_of(await produce(served, 1, 2, 3)) == ["GRANTED", "BUSY", "GRANTED"]
         await served.settle(Verb.RELEASE, claimed.claim)
         assert verdicts_of(await produce(served, 1, 2, 3)) == ["DUPLICATE+OWN", "GRANTED", "DUPLICATE+OWN"]
-        assert [told(one)[2:] for one in ledgers.origins()] == [(1, 0), (1, 2)]
+        assert [parts_of(one)[2:] for one in ledgers.origins()] == [(1, 0), (1, 2)]
         await served.claim("4", token=9, call=2)
         await produce(served, 3, 4, 5, token=2)
     async with telling(ledgers) as (served, _):
         served.clock.advance(served.shard.journal.limits.lease_ms + 1)
         await produce(served, 3, 4, 5, token=2)
-    assert [told(one)[2:] for one in ledgers.origins()] == [(1, 0), (1, 1)]
+    assert [parts_of(one)[2:] for one in ledgers.origins()] == [(1, 0), (1, 1)]
 
 
 async def test_a_refused_request_that_comes_again_gets_the_same_answer() -> None:
@@ -104,7 +104,7 @@ async def test_a_refused_request_that_comes_again_gets_the_same_answer() -> None
         await run_ready_tasks()
         await produce(served, 1, 2)
         (origin,) = ledgers.origins()
-    assert told(origin) == ("default", f"attempt:{id16(1).hex()}", 1, 0)
+    assert parts_of(origin) == ("default", f"attempt:{id16(1).hex()}", 1, 0)
 
 
 async def test_a_repeat_of_rows_without_ids_gets_the_same_origin_so_that_a_reader_recognizes_it() -> None:
@@ -112,7 +112,7 @@ async def test_a_repeat_of_rows_without_ids_gets_the_same_origin_so_that_a_reade
         for _ in range(2):
             await served.produce(rows_of(1, 2))
         origins = ledgers.origins()
-    assert [told(one) for one in origins] == [("default", f"attempt:{id16(1).hex()}", 1, 0)] * 2
+    assert [parts_of(one) for one in origins] == [("default", f"attempt:{id16(1).hex()}", 1, 0)] * 2
 
 
 async def test_payloads_digests_are_those_of_the_rows_that_are_written() -> None:
@@ -125,7 +125,7 @@ async def test_payloads_digests_are_those_of_the_rows_that_are_written() -> None
     assert before.digests is None
     assert origin is not None
     assert origin.digests is not None
-    assert told(origin) == (*golden("rows of a call with payloads")[:2], 1, 0)
+    assert parts_of(origin) == (*golden("rows of a call with payloads")[:2], 1, 0)
     assert np.array_equal(origin.digests, wanted)
 
 
@@ -137,7 +137,7 @@ async def test_rows_by_sequence_have_the_producers_name_its_epoch_and_their_own_
         await lane.produce(0, [3, 5])
         await lane.produce(1, [3, 5, 9, 12])
         first, second = ledgers.origins()
-    assert told(first) == ("default", "producer:p", 1, 3)
+    assert parts_of(first) == ("default", "producer:p", 1, 3)
     assert golden("by a producer's sequences")[1] == "producer:events-3"
     assert second is not None
     assert second.sequences is not None
@@ -153,7 +153,7 @@ async def test_rows_of_a_batch_are_numbered_over_all_winners_and_chunks() -> Non
         await served.commit(*winners, name=name)
         (send,) = ledgers.sent
         staged = [entry for group in served.disk.appends for entry in group if type(entry).__name__ == "Staged"]
-    assert told(send.origin) == (*golden("a batch"), 0)
+    assert parts_of(send.origin) == (*golden("a batch"), 0)
     ranges = {entry.token: entry.parts[0].range_id for entry in staged}  # type: ignore[union-attr]
     assert send.range_ids == (ranges[id16(2)], ranges[id16(1)])
 
@@ -173,13 +173,13 @@ def test_a_version_is_the_epoch_where_it_is_a_number_and_else_a_part_of_the_name
     named = ["etl", "flights", "", *([version] if is_named else [])]
     assert (json.loads(origin.producer.removeprefix("batch:")), origin.epoch) == (named, epoch)
     if version == "2026-11-23":
-        assert told(origin)[:3] == golden("a batch whose version is no number")
+        assert parts_of(origin)[:3] == golden("a batch whose version is no number")
 
 
 def test_no_two_batches_have_the_same_origin() -> None:
     parts = ["", "a", '"', '","', "\\", 'a","b', "\n", "é", "\\u00e9", "0"]
     names = [Name(app, version, "t", write) for app in parts for version in ("0", "1", *parts) for write in parts]
-    assert len({told(of_batch("n", name)) for name in names}) == len(set(names))
+    assert len({parts_of(of_batch("n", name)) for name in names}) == len(set(names))
 
 
 async def test_rows_are_checked_with_the_headers_that_they_will_have() -> None:
@@ -187,7 +187,7 @@ async def test_rows_are_checked_with_the_headers_that_they_will_have() -> None:
         await produce(served, 1)
         await served.produce(rows_of(2), call=2)
         await served.stage(rows_of(3))
-        checked = [told(one)[1] for one in ledgers.elsewhere.checked]
+        checked = [parts_of(one)[1] for one in ledgers.elsewhere.checked]
     attempt = f"attempt:{id16(1).hex()}"
     assert checked == [attempt, attempt, 'batch:["query","topic",""]']
 

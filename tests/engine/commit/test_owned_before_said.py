@@ -24,7 +24,7 @@ async def served() -> AsyncIterator[Served]:
         yield served
 
 
-async def asked(served: Served) -> bytes:
+async def claimed_a(served: Served) -> bytes:
     """Claims `a` and returns the claim, with the log of appends cleared."""
     claim = (await served.claim("a")).claim
     assert claim is not None
@@ -46,7 +46,7 @@ FROM_MEMORY: dict[str, Ask] = {
 
 @pytest.mark.parametrize("ask", FROM_MEMORY.values(), ids=FROM_MEMORY)
 async def test_a_superseded_owner_answers_nothing_that_may_be_outdated(served: Served, ask: Ask) -> None:
-    claim = await asked(served)
+    claim = await claimed_a(served)
     served.disk.faults = ["fenced"]
     with pytest.raises(LedgerFenced):
         await ask(served, claim)
@@ -54,7 +54,7 @@ async def test_a_superseded_owner_answers_nothing_that_may_be_outdated(served: S
 
 
 async def test_permanent_facts_are_answered_without_an_append(served: Served) -> None:
-    claim = await asked(served)
+    claim = await claimed_a(served)
     assert verdicts_of(await served.claim("a", token=2)) == ["BUSY"]
     await served.settle(Verb.COMPLETE, claim)
     served.disk.appends.clear()
@@ -63,7 +63,7 @@ async def test_permanent_facts_are_answered_without_an_append(served: Served) ->
 
 
 async def test_what_writes_is_proved_by_its_own_append(served: Served) -> None:
-    claim = await asked(served)
+    claim = await claimed_a(served)
     assert verdicts_of(await served.claim("b", "a", token=2)) == ["GRANTED", "BUSY"]
     await served.settle(Verb.COMPLETE, claim)
     await served.produce(rows_of(1))
@@ -78,7 +78,7 @@ async def test_a_writes_own_questions_about_its_topic_are_proved_by_the_write_al
 
 
 async def test_an_append_that_began_before_the_request_proves_nothing(served: Served) -> None:
-    claim = await asked(served)
+    claim = await claimed_a(served)
     served.disk.hold()
     written = await served.begin(served.claim("b", token=2))
     renewed = await served.begin(served.settle(Verb.RENEW, claim))
@@ -89,7 +89,7 @@ async def test_an_append_that_began_before_the_request_proves_nothing(served: Se
 
 
 async def test_all_who_wait_share_one_probe(served: Served) -> None:
-    claim = await asked(served)
+    claim = await claimed_a(served)
     served.disk.hold()
     await served.begin(served.claim("b", token=2))
     renewals = [await served.begin(served.settle(Verb.RENEW, claim)) for _ in range(3)]
@@ -100,7 +100,7 @@ async def test_all_who_wait_share_one_probe(served: Served) -> None:
 
 
 async def test_a_refused_probe_is_reported_as_unknown_and_the_next_one_may_succeed(served: Served) -> None:
-    claim = await asked(served)
+    claim = await claimed_a(served)
     served.disk.faults = ["full"]
     with pytest.raises(LedgerFull):
         await served.settle(Verb.RENEW, claim)
@@ -115,7 +115,7 @@ async def test_a_refused_probe_is_reported_as_unknown_and_the_next_one_may_succe
 
 
 async def test_who_asked_while_an_append_was_refused_waits_for_a_later_one(served: Served) -> None:
-    claim = await asked(served)
+    claim = await claimed_a(served)
     served.disk.hold()
     refused = await served.begin(served.claim("b", token=2))
     renewed = await served.begin(served.settle(Verb.RENEW, claim))
@@ -127,7 +127,7 @@ async def test_who_asked_while_an_append_was_refused_waits_for_a_later_one(serve
 
 async def test_a_ledger_that_a_lock_owns_is_asked_for_nothing() -> None:
     async with serving() as served:
-        claim = await asked(served)
+        claim = await claimed_a(served)
         await served.settle(Verb.RENEW, claim)
         with pytest.raises(UnknownClaim):
             await served.settle(Verb.RENEW, id16(9))

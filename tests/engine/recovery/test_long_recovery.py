@@ -17,7 +17,7 @@ async def served() -> AsyncIterator[Served]:
         yield served
 
 
-def told(served: Served) -> list[dict[str, object]]:
+def long_recoveries(served: Served) -> list[dict[str, object]]:
     return [fields for name, fields in served.events.seen if name == "recovering_long"]
 
 
@@ -33,8 +33,10 @@ async def test_a_recovery_of_minutes_is_logged_each_minute_with_the_reason(serve
         await served.claim("a")
     await run_ready_tasks()
     for minute in (0, 1, 2):
-        assert [fields["recovering_ms"] for fields in told(served)] == [n * RECOVERING_MS for n in range(1, minute + 1)]
-        assert all("Input/output error" in str(fields["reason"]) for fields in told(served))
+        assert [fields["recovering_ms"] for fields in long_recoveries(served)] == [
+            n * RECOVERING_MS for n in range(1, minute + 1)
+        ]
+        assert all("Input/output error" in str(fields["reason"]) for fields in long_recoveries(served))
         for _ in range(RECOVERING_MS // EVICTION_MS):
             await pass_ms(served, EVICTION_MS)
 
@@ -47,7 +49,7 @@ async def test_nothing_is_logged_for_a_namespace_that_serves(served: Served) -> 
     await pass_ms(served, 250)
     await wait_until(lambda: served.gateway.readiness()["default"] == "SERVING")
     await pass_ms(served, 3 * RECOVERING_MS)
-    assert told(served) == []
+    assert long_recoveries(served) == []
 
 
 async def test_a_shard_whose_append_hangs_after_an_unknown_outcome_is_logged_at_once(served: Served) -> None:
@@ -63,7 +65,7 @@ async def test_a_shard_whose_append_hangs_after_an_unknown_outcome_is_logged_at_
         await served.claim("b", token=2)
     assert isinstance((await asyncio.gather(claim, return_exceptions=True))[0], LedgerDown)
     await pass_ms(served, RECOVERING_MS)
-    assert [fields["reason"] for fields in told(served)] == ["the disk is gone; unknown"]
+    assert [fields["reason"] for fields in long_recoveries(served)] == ["the disk is gone; unknown"]
     await served.disk.release()
     assert served.events.names().count("ledger_lost") == 1
 

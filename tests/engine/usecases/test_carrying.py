@@ -17,7 +17,7 @@ NOTE = Note("ada", "moved")
 NOBODY = bytes(16)
 
 
-def known(served: Served, **owners: bytes) -> KnownIds:
+def known_ids(served: Served, **owners: bytes) -> KnownIds:
     """Returns ids by name with their owners; NOBODY means completed."""
     prints = served.namespace.fingerprints().of_array(pa.array(list(owners), pa.string()))
     words = prints & np.array([0xFFFF_FFFF_FFFF_FFFF, 0xFFFF_FFFF], np.uint64)  # as an export has them
@@ -38,7 +38,7 @@ async def take(served: Served, owner: int, *ids: str) -> list[str]:
 async def test_done_is_done_and_taken_is_its_owners_also_after_a_restart() -> None:
     ledgers = GatedLedgers()
     async with serving(ledgers) as served:
-        ids = known(served, a=NOBODY, b=NOBODY, c=id16(7), d=id16(8))
+        ids = known_ids(served, a=NOBODY, b=NOBODY, c=id16(7), d=id16(8))
         assert await take_in(served, ids) == 4
         assert await take_in(served, ids) == 0, "it may be repeated"
         assert served.shard.counters()["takeovers"] == 0
@@ -69,10 +69,10 @@ async def test_ids_listed_by_one_index_are_imported_by_another() -> None:
 async def refused(served: Served, error: type[Exception], told: str, **owners: bytes) -> None:
     served.disk.appends.clear()
     with pytest.raises(error, match=told):
-        await take_in(served, known(served, fine=NOBODY, **owners))
+        await take_in(served, known_ids(served, fine=NOBODY, **owners))
     assert served.disk.appends == []
     assert await served.namespace.operations.actions.trail(None, 9) == []
-    assert (await served.shard.claims.explain(known(served, fine=NOBODY).ids.tobytes())).state.name == "ABSENT"
+    assert (await served.shard.claims.explain(known_ids(served, fine=NOBODY).ids.tobytes())).state.name == "ABSENT"
 
 
 async def test_ids_of_a_claim_and_of_others_refuse_the_whole_import() -> None:
@@ -91,12 +91,12 @@ async def test_ids_of_a_claim_and_of_others_refuse_the_whole_import() -> None:
 
 async def test_an_id_with_two_owners_too_many_ids_and_a_full_disk_change_nothing() -> None:
     async with serving(ids_per_request=3) as served:
-        one = known(served, a=NOBODY, b=id16(7))
+        one = known_ids(served, a=NOBODY, b=id16(7))
         twice = KnownIds(one.ids[[0, 0]], one.owners, one.digests)
         with pytest.raises(BadRequest, match="one id is there twice"):
             await take_in(served, twice)
         with pytest.raises(TooLarge, match="4 ids in one request"):
-            await take_in(served, known(served, a=NOBODY, b=NOBODY, c=NOBODY, d=NOBODY))
+            await take_in(served, known_ids(served, a=NOBODY, b=NOBODY, c=NOBODY, d=NOBODY))
         served.disk.faults = ["full"]
         with pytest.raises(LedgerFull):
             await take_in(served, one)

@@ -33,13 +33,13 @@ def made(served: Served, ago_ms: int, name: int = 1) -> str:
     return f"{served.clock.wall_ms() - ago_ms:012x}-{name:04x}-1@host"
 
 
-def asked(served: Served, ids: Sequence[str], token: int, call: int = 1) -> ClaimRequest:
+def claim_request(served: Served, ids: Sequence[str], token: int, call: int = 1) -> ClaimRequest:
     printer = served.namespace.fingerprints()
     return ClaimRequest(id16(token), call, printer.of_array(pa.array(ids)), made_ms=printer.made_ms)
 
 
 async def claim(served: Served, *ids: str, token: int = 1, call: int = 1) -> Any:
-    return await served.shard.claims.claim(asked(served, ids, token, call), served.deadline())
+    return await served.shard.claims.claim(claim_request(served, ids, token, call), served.deadline())
 
 
 async def test_an_id_is_past_to_the_millisecond_a_minute_before_the_horizon() -> None:

@@ -14,7 +14,7 @@ from tests.support.memory_gateway import run_ready_tasks
 TOPICS = [("rows", [(0, bytearray(b"first")), (3, bytearray())]), ("ledger", [(0, memoryview(b"frame"))])]
 
 
-def asked(version: int) -> Any:
+def produce_request(version: int) -> Any:
     """Returns a produce request as aiokafka prepares it for a broker of this version."""
     return ProduceRequest(None if version < 3 else "id", -1, 30_000, TOPICS).prepare({0: (version, version)})
 
@@ -25,11 +25,11 @@ def parts(request: Any) -> list[Any]:
 
 @pytest.mark.parametrize("version", range(8))
 def test_the_parts_of_a_produce_request_are_byte_for_byte_what_aiokafka_encodes(version: int) -> None:
-    assert b"".join(parts(asked(version))) == asked(version).encode()
+    assert b"".join(parts(produce_request(version))) == produce_request(version).encode()
 
 
 def test_a_batch_is_not_copied_on_its_way_to_the_socket() -> None:
-    found = [id(part) for part in parts(asked(7))]
+    found = [id(part) for part in parts(produce_request(7))]
     assert all(id(batch) in found for _, batches in TOPICS for _, batch in batches)
 
 

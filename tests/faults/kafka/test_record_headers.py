@@ -46,7 +46,7 @@ def messages_of(broker: Broker, topic: str, partitions: int) -> list[Any]:
     return [message for number in range(partitions) for message in broker.messages(Partition(topic, number))]
 
 
-def told(messages: list[Any]) -> Told:
+def headers_by_value(messages: list[Any]) -> Told:
     """Returns producer, epoch and sequence by value; each value must occur once."""
     found: Told = {}
     for message in messages:
@@ -76,10 +76,10 @@ def test_rows_by_id_have_the_attempt_the_call_and_their_place_in_it(broker: Brok
             attempt.produce(topic, rows_of(*names), id_col="key")
         token = attempt.token
     messages = messages_of(broker, topic, 3)
-    calls = {epoch for _, epoch, _ in told(messages).values()}
-    assert {producer for producer, _, _ in told(messages).values()} == {f"attempt:{token}"}
+    calls = {epoch for _, epoch, _ in headers_by_value(messages).values()}
+    assert {producer for producer, _, _ in headers_by_value(messages).values()} == {f"attempt:{token}"}
     first, second = min(calls), max(calls)
-    places = {value.decode(): (epoch, place) for value, (_, epoch, place) in told(messages).items()}
+    places = {value.decode(): (epoch, place) for value, (_, epoch, place) in headers_by_value(messages).items()}
     assert places == {"a": (first, 0), "b": (first, 1), "c": (first, 2), "d": (second, 0), "e": (second, 1)}
     assert sorted(checked(messages)) == [(2, 0, 0), (3, 0, 0)]
 
@@ -128,7 +128,7 @@ def test_rows_by_sequence_have_their_producer_its_epoch_and_their_own_sequence(
             with client.producer("events-3", driver="d") as producer:
                 producer.produce(topic, body(rows(*several)), sequence_col="n")
     messages = messages_of(broker, topic, 2)
-    assert told(messages) == {
+    assert headers_by_value(messages) == {
         str(n).encode(): ("producer:events-3", epoch, n) for n, epoch in ((10, 1), (11, 1), (13, 1), (14, 2), (20, 2))
     }
     assert checked(messages) == [(5, 0, 6)]
@@ -156,7 +156,7 @@ def test_rows_of_a_batch_are_numbered_over_winners_pieces_and_topics_also_by_a_g
         assert again.commit().outcome == "DUPLICATE"
     messages = [*messages_of(broker, first, 3), *messages_of(broker, second, 1)]
     wanted = {name.encode(): ('batch:["app","a-sink",""]', 42, place) for place, name in enumerate("abcdefgh")}
-    assert told(messages) == wanted
+    assert headers_by_value(messages) == wanted
     assert checked(messages) == [(8, 0, 0)]
     assert {message.headers()[0] for message in messages} == {("own", b"v")}
 
@@ -231,4 +231,9 @@ async def test_headers_are_the_same_whether_an_append_is_found_written_or_is_sen
         await opened.ledger.append([b"next"], [more, SendRanges(topic, (more.range_id,), Origin("marked", "p", 3, 3))])
     messages = messages_of(broker, topic, 1)
     batch = origin.producer
-    assert told(messages) == {b"a": (batch, 3, 0), b"b": (batch, 3, 1), b"c": (batch, 3, 2), b"d": ("p", 3, 3)}
+    assert headers_by_value(messages) == {
+        b"a": (batch, 3, 0),
+        b"b": (batch, 3, 1),
+        b"c": (batch, 3, 2),
+        b"d": ("p", 3, 3),
+    }

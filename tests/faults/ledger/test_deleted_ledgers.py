@@ -31,7 +31,7 @@ async def make(data: Path, disk: RecordingDisk | None = None) -> bytes:
             return opened.ledger.mark.ledger
 
 
-async def held(data: Path) -> list[bytes] | None:
+async def entries_of(data: Path) -> list[bytes] | None:
     """Returns the entries of the namespace, or None if there is no such namespace."""
     async with open_log(str(data), disk=QuietDisk()) as ledgers:
         if NAME not in ledgers.names():
@@ -71,7 +71,7 @@ async def test_a_ledger_that_is_open_is_not_deleted(tmp_path: Path) -> None:
         with pytest.raises(LedgerBusy):
             await ledgers.delete(NAME)
         await opened.ledger.append([b"goes on"], [])
-    assert await held(tmp_path / "data") == [OLD, b"goes on"]
+    assert await entries_of(tmp_path / "data") == [OLD, b"goes on"]
 
 
 async def test_a_name_can_be_used_and_deleted_again(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ async def test_a_name_can_be_used_and_deleted_again(tmp_path: Path) -> None:
         async with open_log(str(data)) as ledgers:
             await ledgers.delete(NAME)
         await make_anew(data)
-        assert await held(data) == [NEW]
+        assert await entries_of(data) == [NEW]
     assert len(list((data / DELETED_NAME).iterdir())) == 2
 
 
@@ -106,10 +106,10 @@ async def test_every_crash_leaves_the_ledger_whole_or_deleted_and_the_name_of_us
             if key not in found:
                 here = fast_folder / "crashed"
                 materialize(state, root, here)
-                found[key] = await held(here / "data")
+                found[key] = await entries_of(here / "data")
                 if found[key] is None:
                     await make_anew(here / "data")
-                    assert await held(here / "data") == [NEW], f"seed {SEED}, after {op.kind} {op.path}"
+                    assert await entries_of(here / "data") == [NEW], f"seed {SEED}, after {op.kind} {op.path}"
                 shutil.rmtree(here)
             assert found[key] in ((None,) if deleted else ([OLD], None)), f"seed {SEED}, after {op.kind} {op.path}"
     assert [OLD] in found.values()
@@ -128,7 +128,7 @@ async def delete_failing(data: Path, number: int, code: int) -> bool:
             copy, moved = data.with_name("copy"), not (data / NAME).exists()
             shutil.copytree(data, copy)
             shutil.copytree(data.with_name("data.witness"), copy.with_name("copy.witness"))
-            assert await held(copy) == (None if moved else [OLD])
+            assert await entries_of(copy) == (None if moved else [OLD])
             await ledgers.delete(NAME)
     return disk.failed_at > 0
 
@@ -142,9 +142,9 @@ async def test_wherever_the_disk_fails_a_repeat_or_a_start_ends_it(fast_folder: 
         data.parent.mkdir()
         await make(data)
         has_failed = await delete_failing(data, number, code)
-        assert await held(data) is None
+        assert await entries_of(data) is None
         await make_anew(data)
-        assert await held(data) == [NEW]
+        assert await entries_of(data) == [NEW]
     assert number > 15, "the disk failed at each call"
 
 
@@ -178,9 +178,9 @@ async def test_copies_and_verification_pass_over_what_was_deleted(
         assert [one.namespace for one in backup(str(data), str(tmp_path / "copy"))] == ["default"]
     assert [one.namespace for one in restore(str(tmp_path / "copy"), str(tmp_path / "new"))] == ["default"]
     assert [line.partition(":")[0] for line in accept(str(data))] == ["default"]
-    assert await held(data) is None
+    assert await entries_of(data) is None
     await make_anew(data)
-    assert await held(data) == [NEW]
+    assert await entries_of(data) == [NEW]
 
 
 def broken(*_: object) -> None:

@@ -60,7 +60,7 @@ def fold(index: ClaimIndex, claims: list[Claimed], position: int, now_ms: int, a
     return OneByOne(index, [undo for undo in undos if undo is not None])
 
 
-def known(index: ClaimIndex) -> object:
+def whole_content(index: ClaimIndex) -> object:
     """Returns every row by its number, every id, every counter, every name."""
     columns = {name: index.store.rows.column(name).tolist() for name in COLUMNS}
     counters = (
@@ -100,7 +100,7 @@ def test_claims_folded_in_at_once_leave_the_index_that_one_after_the_other_leave
                     assert undone is not None
                     index.settle(undone)
                 position += len(claims)
-        states.append(known(index))
+        states.append(whole_content(index))
     assert states[0] == states[1]
 
 
@@ -146,9 +146,9 @@ def test_held_ids_are_reported_and_takeover_candidates_are_left_alone_with_no_ef
     assert [entry.fresh for entry in told.entries] == [second.fresh, fourth.fresh]
     assert index.open_claims == 3
     told.undo()
-    before = known(index)
+    before = whole_content(index)
     told = claim_many(index.store, 2, [mixed, fourth], late)
     assert told.rests_on[0] == LEFT
     assert [entry.claim for entry in told.entries] == [fourth.claim]
     told.undo()
-    assert known(index)[1:] == before[1:], "except for rows that another claim uses now"
+    assert whole_content(index)[1:] == before[1:], "except for rows that another claim uses now"

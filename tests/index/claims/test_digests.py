@@ -31,7 +31,9 @@ def of(*digests: int) -> np.ndarray:
     return np.array(digests, np.uint32)
 
 
-def told(driver: VerbDriver, ids: list[int], *digests: int, verb: str = "claim", token: str = "x") -> list[str]:
+def verdicts_for_a_stranger(
+    driver: VerbDriver, ids: list[int], *digests: int, verb: str = "claim", token: str = "x"
+) -> list[str]:
     """Returns the verdicts for a stranger, without writing anything."""
     decision = driver.asks(verb, token, 77, ids, digests=of(*digests))
     return Answer(decision, None, None).words
@@ -46,9 +48,9 @@ def done(driver: VerbDriver, ids: list[int], *digests: int) -> None:
 def test_another_payload_is_a_conflict_the_same_and_none_are_duplicates(verb: str, compiled: bool) -> None:
     driver = VerbDriver(compiled=compiled)
     driver.does("produce", "w", 1, [1, 2, 3], digests=of(A, B, NONE))
-    assert told(driver, [1, 2, 3], A, A, A, verb=verb) == ["DUPLICATE", "CONFLICT", "DUPLICATE"]
-    assert told(driver, [1, 2, 3], NONE, B, B, verb=verb) == ["DUPLICATE"] * 3
-    assert told(driver, [1, 2, 3], verb=verb) == ["DUPLICATE"] * 3
+    assert verdicts_for_a_stranger(driver, [1, 2, 3], A, A, A, verb=verb) == ["DUPLICATE", "CONFLICT", "DUPLICATE"]
+    assert verdicts_for_a_stranger(driver, [1, 2, 3], NONE, B, B, verb=verb) == ["DUPLICATE"] * 3
+    assert verdicts_for_a_stranger(driver, [1, 2, 3], verb=verb) == ["DUPLICATE"] * 3
 
 
 @both_kernels
@@ -57,19 +59,19 @@ def test_the_same_id_twice_in_one_request_with_other_payloads_is_a_conflict_ther
     asked = driver.claim("w", 1, [1, 1, 1, 2, 2], digests=of(A, B, A, NONE, B))
     assert asked.words == ["GRANTED", "CONFLICT", "SAME", "GRANTED", "SAME"]
     driver.complete(asked.claim)
-    assert told(driver, [1], A) == ["DUPLICATE"]
-    assert told(driver, [1], B) == ["CONFLICT"]
+    assert verdicts_for_a_stranger(driver, [1], A) == ["DUPLICATE"]
+    assert verdicts_for_a_stranger(driver, [1], B) == ["CONFLICT"]
 
 
 def test_nothing_is_decided_about_a_payload_while_its_id_is_only_claimed() -> None:
     driver = VerbDriver()
     claim = driver.claim("w", 1, [1], digests=of(A)).claim
-    assert told(driver, [1], B) == ["BUSY"]
-    assert told(driver, [1], B, token="w") == ["SAME+OF_CALL"]
+    assert verdicts_for_a_stranger(driver, [1], B) == ["BUSY"]
+    assert verdicts_for_a_stranger(driver, [1], B, token="w") == ["SAME+OF_CALL"]
     driver.now_ms += LEASE_MS
-    assert told(driver, [1], B) == ["GRANTED+TAKEOVER"]
+    assert verdicts_for_a_stranger(driver, [1], B) == ["GRANTED+TAKEOVER"]
     driver.release(claim)
-    assert told(driver, [1], B) == ["GRANTED"]
+    assert verdicts_for_a_stranger(driver, [1], B) == ["GRANTED"]
 
 
 @both_kernels
@@ -79,9 +81,9 @@ def test_who_takes_an_id_over_decides_its_payload(compiled: bool) -> None:
     driver.now_ms += LEASE_MS
     taker = driver.claim("v", 1, [1], digests=of(B)).claim
     driver.complete(late)
-    assert told(driver, [1, 2], B, B) == ["BUSY", "CONFLICT"]
+    assert verdicts_for_a_stranger(driver, [1, 2], B, B) == ["BUSY", "CONFLICT"]
     driver.complete(taker)
-    assert told(driver, [1, 2], A, A) == ["CONFLICT", "DUPLICATE"]
+    assert verdicts_for_a_stranger(driver, [1, 2], A, A) == ["CONFLICT", "DUPLICATE"]
 
 
 def test_what_takes_an_id_over_without_a_payload_leaves_none() -> None:
@@ -90,7 +92,7 @@ def test_what_takes_an_id_over_without_a_payload_leaves_none() -> None:
     driver.now_ms += LEASE_MS
     driver.complete(driver.claim("v", 1, [1]).claim)
     driver.does("take", "o", 0, [2])
-    assert told(driver, [1, 2], B, B) == ["DUPLICATE"] * 2
+    assert verdicts_for_a_stranger(driver, [1, 2], B, B) == ["DUPLICATE"] * 2
 
 
 @both_kernels
@@ -106,7 +108,7 @@ def test_an_entry_that_is_taken_back_leaves_the_payload_that_was_there(compiled:
         driver.undo(undo)
         assert driver.index.contents() == before
     driver.complete(first)
-    assert told(driver, [1, 2], A, B) == ["DUPLICATE", "CONFLICT"]
+    assert verdicts_for_a_stranger(driver, [1, 2], A, B) == ["DUPLICATE", "CONFLICT"]
 
 
 def test_the_first_payload_of_all_is_taken_back_to_none() -> None:
@@ -117,7 +119,7 @@ def test_the_first_payload_of_all_is_taken_back_to_none() -> None:
     assert undo is not None
     driver.undo(undo)
     driver.complete(held)
-    assert told(driver, [1], A) == ["DUPLICATE"], "it came without one"
+    assert verdicts_for_a_stranger(driver, [1], A) == ["DUPLICATE"], "it came without one"
 
 
 @both_kernels
@@ -130,7 +132,7 @@ def test_a_payload_stays_with_its_id_wherever_its_segment_moves(compiled: bool) 
     assert driver.index.store.table.moves > 2
     for first in range(0, count, 20):
         ids = list(range(first, first + 20))
-        assert told(driver, ids, *[A] * 20) == ["DUPLICATE" if i % 2 else "CONFLICT" for i in ids]
+        assert verdicts_for_a_stranger(driver, ids, *[A] * 20) == ["DUPLICATE" if i % 2 else "CONFLICT" for i in ids]
 
 
 def test_a_new_id_in_the_place_of_one_that_went_has_its_own_payload_only() -> None:
@@ -140,16 +142,16 @@ def test_a_new_id_in_the_place_of_one_that_went_has_its_own_payload_only() -> No
         driver.index.sweep(driver.now_ms)
     for i in range(100, 120):
         driver.complete(driver.claim("v", i, [i]).claim)
-    assert told(driver, list(range(100, 120)), *[B] * 20) == ["DUPLICATE"] * 20
+    assert verdicts_for_a_stranger(driver, list(range(100, 120)), *[B] * 20) == ["DUPLICATE"] * 20
 
 
 def test_retired_ids_are_granted_again_with_any_payload() -> None:
     driver = VerbDriver()
     done(driver, [1], A)
     driver.retire(1_000_000)
-    assert told(driver, [1], B) == ["GRANTED"]
+    assert verdicts_for_a_stranger(driver, [1], B) == ["GRANTED"]
     done(driver, [1], B)
-    assert told(driver, [1], A) == ["CONFLICT"]
+    assert verdicts_for_a_stranger(driver, [1], A) == ["CONFLICT"]
 
 
 def test_explain_shows_that_a_payload_would_be_recognized() -> None:
@@ -183,7 +185,7 @@ def test_where_there_is_no_address_space_nothing_is_written(monkeypatch: pytest.
     monkeypatch.setattr(table, "reserve", lambda layout, length: short)
     with pytest.raises(Overloaded, match="nothing was written"):
         driver.claim("w", 9, [2], digests=of(A))
-    assert told(driver, [2]) == ["GRANTED"]
+    assert verdicts_for_a_stranger(driver, [2]) == ["GRANTED"]
 
 
 @all_widths
@@ -253,7 +255,7 @@ def test_small_claims_with_payloads_keep_their_rows() -> None:
     rows = [driver.index.store.table.row_of(one) for one in driver.fingerprints(range(30))]
     assert len(set(rows[::2])) < 5, "those without share one"
     assert len(set(rows[1::2])) == 15
-    assert told(driver, [1, 2], B, B) == ["CONFLICT", "DUPLICATE"]
+    assert verdicts_for_a_stranger(driver, [1, 2], B, B) == ["CONFLICT", "DUPLICATE"]
 
 
 @all_widths

@@ -22,7 +22,7 @@ def u32(numbers: Any) -> Any:
     return np.array(list(numbers), np.uint32)
 
 
-def known(digests: Digests) -> dict[int, int]:
+def as_dict(digests: Digests) -> dict[int, int]:
     return dict(zip(digests.sequences.tolist(), digests.digests.tolist(), strict=True))
 
 
@@ -80,7 +80,7 @@ def test_sequences_without_a_payload_are_not_compared_on_either_side(lane: Paylo
 def test_acked_sequences_are_stale_and_no_longer_compared_and_the_next_one_is(lane: Payloads) -> None:
     lane.write(0, {1: 10, 2: 20, 3: 30})
     lane.ack(2)
-    assert known(lane.producer.digests) == {3: 30}
+    assert as_dict(lane.producer.digests) == {3: 30}
     assert lane.store.digests == 1
     assert lane.verdicts(1, {1: 11, 2: 21, 3: 31}) == ["STALE", "STALE", "CONFLICT"]
 
@@ -90,7 +90,7 @@ def test_sequences_granted_again_have_the_payload_of_the_last_grant(lane: Payloa
     lane.release(0)
     lane.write(1, {1: 11})
     lane.write(2, {2: 0}, with_digests=False)
-    assert known(lane.producer.digests) == {1: 11, 3: 30}
+    assert as_dict(lane.producer.digests) == {1: 11, 3: 30}
     lane.register(2)
     assert lane.verdicts(0, {1: 10, 2: 9}) == ["CONFLICT", "DUPLICATE"]
 
@@ -99,7 +99,7 @@ def test_sequences_taken_over_have_the_payload_of_the_new_holder(lane: Payloads)
     lane.take(0, {2: 20, 4: 40})
     lane.register(2)
     lane.write(0, {2: 21, 4: 41, 5: 50})
-    assert known(lane.producer.digests) == {2: 21, 4: 41, 5: 50}
+    assert as_dict(lane.producer.digests) == {2: 21, 4: 41, 5: 50}
 
 
 def test_undone_changes_restore_the_former_state(lane: Payloads) -> None:
@@ -113,18 +113,18 @@ def test_undone_changes_restore_the_former_state(lane: Payloads) -> None:
         lambda: lane.take(2, {4: 40}, with_digests=False),
     ]
     for step in steps:
-        states.append((known(lane.producer.digests), lane.store.digests))
+        states.append((as_dict(lane.producer.digests), lane.store.digests))
         undos.append(step())
     for before, undo in zip(reversed(states), reversed(undos), strict=True):
         undo()
-        assert (known(lane.producer.digests), lane.store.digests) == before
+        assert (as_dict(lane.producer.digests), lane.store.digests) == before
 
 
 def test_a_snapshot_keeps_them_and_how_many_there_are(lane: Payloads) -> None:
     lane.write(0, {1: 10, 2: 20, 9: 90})
     lane.ack(1)
     store = restored(pieces_of(lane.store))
-    assert known(store.producers["p"].digests) == {2: 20, 9: 90}
+    assert as_dict(store.producers["p"].digests) == {2: 20, 9: 90}
     assert store.digests == 2
 
 
@@ -145,7 +145,7 @@ def test_they_are_what_a_dictionary_would_hold() -> None:
             if chance.random() < 0.3:
                 watermark = chance.randrange(30)
                 digests, model = digests.above(watermark), {n: one for n, one in model.items() if n > watermark}
-            assert known(digests) == model
+            assert as_dict(digests) == model
             assert digests.sequences.tolist() == sorted(model)
             asked = {number: chance.randrange(1, 9) for number in range(31)}
             differ = digests.differ(u64(asked), u32(asked.values())).tolist()

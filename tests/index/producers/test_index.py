@@ -23,7 +23,7 @@ from tests.support.index.sequences import LEASE_MS, Lane, id16, verdicts_of
 SEED = int(os.environ.get("ONCEGATE_SEED", "20261121"))
 
 
-def told(store: ProducerStore) -> object:
+def content_of(store: ProducerStore) -> object:
     """Returns everything that entries determine, leases excluded."""
     return told_by(pieces_of(store))
 
@@ -222,12 +222,12 @@ def test_undone_changes_leave_no_trace() -> None:
         walk = Walk(random.Random(seed))
         for _ in range(25):
             walk.step()
-            before, position = told(walk.store), walk.position
+            before, position = content_of(walk.store), walk.position
             kept = len(walk.entries), walk.call, walk.tokens, walk.driver_epoch
             undos = [walk.step() for _ in range(walk.rng.randrange(1, 5))]
             for undo in reversed([undo for undo in undos if undo is not None]):
                 undo()
-            assert told(walk.store) == before, f"seed {seed}"
+            assert content_of(walk.store) == before, f"seed {seed}"
             walk.position = position
             count, walk.call, walk.tokens, walk.driver_epoch = kept
             del walk.entries[count:]
@@ -242,9 +242,9 @@ def test_a_replay_and_what_was_saved_are_the_index() -> None:
         again = ProducerStore()
         for position, entry in enumerate(walk.entries, 1):
             apply(again, position, entry)
-        assert told(again) == told(walk.store), f"seed {seed}"
+        assert content_of(again) == content_of(walk.store), f"seed {seed}"
         loaded = restored(pieces_of(walk.store))
-        assert told(loaded) == told(walk.store), f"seed {seed}"
+        assert content_of(loaded) == content_of(walk.store), f"seed {seed}"
         walk.store = loaded
         for _ in range(20):
             walk.step()
@@ -270,7 +270,7 @@ def test_a_snapshot_of_producers_is_of_the_moment_at_which_it_began() -> None:
         walk = Walk(random.Random(seed))
         for _ in range(40):
             walk.step()
-        as_it_was, steps, pieces = told(walk.store), snapshot_steps(walk.store), list[tuple[str, bytes]]()
+        as_it_was, steps, pieces = content_of(walk.store), snapshot_steps(walk.store), list[tuple[str, bytes]]()
         while True:
             for _ in range(3):
                 walk.step()
@@ -278,7 +278,7 @@ def test_a_snapshot_of_producers_is_of_the_moment_at_which_it_began() -> None:
                 break
             pieces += step
         assert told_by(pieces) == as_it_was, f"seed {seed}"
-        assert told(walk.store) != as_it_was
+        assert content_of(walk.store) != as_it_was
 
 
 def test_a_snapshot_of_producers_that_is_closed_or_thrown_away_copies_nothing_more() -> None:

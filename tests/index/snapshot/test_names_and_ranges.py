@@ -40,7 +40,7 @@ def restored(pieces: list[SnapshotPiece]) -> ShardIndex:
     return index
 
 
-def seen(index: ShardIndex) -> tuple[object, ...]:
+def content_of(index: ShardIndex) -> tuple[object, ...]:
     batches = index.batches
     numbers = batches.suppressed_rows, batches.stage_bytes, batches.committed.older_position
     return vars(batches.committed), batches.stages, numbers, dict(index.topics), vars(index.source_offsets)
@@ -51,12 +51,12 @@ def test_names_stages_and_ranges_are_many_small_steps_that_make_the_same_again()
     steps = list(index.snapshot_steps())
     assert max(sum(len(piece.data) for piece in step) for step in steps) <= PIECE_BYTES_MAX
     assert len([step for step in steps if any(piece.what.startswith("names/") for piece in step)]) >= 2
-    assert seen(restored([piece for step in steps for piece in step])) == seen(index)
+    assert content_of(restored([piece for step in steps for piece in step])) == content_of(index)
 
 
 def test_a_snapshot_of_names_and_ranges_is_of_the_moment_at_which_it_began(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(committed_names, "NAMES_REMEMBERED", 20)
-    index, as_it_was = index_of(600), seen(index_of(600))
+    index, as_it_was = index_of(600), content_of(index_of(600))
     steps, pieces = index.snapshot_steps(), list[SnapshotPiece]()
     for number, step in enumerate(steps):
         pieces += step
@@ -65,7 +65,7 @@ def test_a_snapshot_of_names_and_ranges_is_of_the_moment_at_which_it_began(monke
         index.apply(2_000 + number, entry, 0)
         index.apply(3_000 + number, Produced("t", 1, first, 1, 7, id16(1), id16(2), 1, bytes(16), 0, b"", b""), 0)
     assert number > 5
-    assert seen(restored(pieces)) == as_it_was
+    assert content_of(restored(pieces)) == as_it_was
 
 
 @pytest.mark.parametrize("kind", ["names/0", "older_names/0", "stages/0", "ranges/0", "topics/1", "batches", "topics"])

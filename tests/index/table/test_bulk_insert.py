@@ -31,7 +31,7 @@ def one_by_one(entries: Entries, widths: Widths, now_ms: int, compiled: bool = T
     return index
 
 
-def held(rows: Rows) -> list[tuple[bytes, int, int, int, int, int]]:
+def used_rows(rows: Rows) -> list[tuple[bytes, int, int, int, int, int]]:
     """Returns the content of the used rows, regardless of their numbers."""
     holders, used = rows.holders, np.flatnonzero(rows.column("used"))
     names = ("state", "named", "slots", "pins", "remembered")
@@ -46,7 +46,7 @@ def assert_alike(index: ClaimIndex, plain: ClaimIndex) -> None:
         assert getattr(index, counter) == getattr(plain, counter), counter
     index.sweep(0)
     plain.sweep(0)
-    assert held(index.store.rows) == held(plain.store.rows)
+    assert used_rows(index.store.rows) == used_rows(plain.store.rows)
     assert (index.store.table.used, index.store.table.dead) == (plain.store.table.used, plain.store.table.dead)
 
 

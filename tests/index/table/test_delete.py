@@ -40,7 +40,7 @@ def crowded(kernels: Kernels, rng: np.random.Generator) -> tuple[Slots, Holders,
     return slots, holders, told
 
 
-def held(slots: Slots, told: Told) -> Told:
+def found_ids(slots: Slots, told: Told) -> Told:
     """Returns the row and digest of those ids that are found."""
     found = {}
     for tag, place in told:
@@ -62,7 +62,7 @@ def test_dropped_ids_are_gone_and_every_other_id_is_found_with_its_row_and_diges
         count, *_ = drop(slots, holders, np.array(chosen, np.uint64).reshape(-1, 2), MASK, *scratch)
         gone = {one for one in chosen if told[one][0] in (DONE, TAKEN_ROW)}
         assert count == len(gone)
-        assert held(slots, told) == {one: what for one, what in told.items() if one not in gone}
+        assert found_ids(slots, told) == {one: what for one, what in told.items() if one not in gone}
         assert int(slots.used.sum()) == int((slots.words[:, 1] != 0).sum()) == len(told) - len(gone)
         left = np.bincount([row for one, (row, _) in told.items() if one not in gone], minlength=len(holders.slots))
         assert holders.slots.tolist() == left.tolist()

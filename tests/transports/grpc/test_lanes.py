@@ -16,7 +16,7 @@ def admitted(lane: DirectLanes) -> Any:
     return SimpleNamespace(namespace=lane.served.namespace, deadline=lane.served.deadline())
 
 
-def asked(first: int, last: int, **more: Any) -> pb.AskLaneRequest:
+def ask_request(first: int, last: int, **more: Any) -> pb.AskLaneRequest:
     return pb.AskLaneRequest(namespace="default", topic="t", producer="p", first=first, last=last, **more)
 
 
@@ -27,7 +27,7 @@ async def test_a_lane_is_opened_asked_and_acked() -> None:
         lane.records.commit(1, (0, 0), (4, 4), (8, 9))
 
         async def told(first: int, last: int, **more: int) -> list[tuple[int, int]]:
-            reply = await ask_lane(asked(first, last, **more), admitted(lane))
+            reply = await ask_lane(ask_request(first, last, **more), admitted(lane))
             return [(one.first, one.last) for one in reply.duplicates]
 
         assert await told(0, 9) == [(0, 0), (4, 4), (8, 9)]
@@ -42,14 +42,14 @@ async def test_a_lane_is_opened_asked_and_acked() -> None:
 async def test_an_invalid_topic_id_is_refused_and_nothing_is_recorded(topic_id: str) -> None:
     async with direct_lanes() as lane:
         with pytest.raises(BadRequest, match="22 characters of base64url"):
-            await ask_lane(asked(1, 2, topic_id=topic_id), admitted(lane))
+            await ask_lane(ask_request(1, 2, topic_id=topic_id), admitted(lane))
         assert lane.disk.kinds() == []
 
 
 async def test_a_topic_that_was_created_again_is_refused_by_its_id() -> None:
     async with direct_lanes() as lane:
-        await ask_lane(asked(1, 2, topic_id="A" * 21 + "Q"), admitted(lane))
+        await ask_lane(ask_request(1, 2, topic_id="A" * 21 + "Q"), admitted(lane))
         lane.records.commit(1, (1, 2))
         with pytest.raises(TopicReplaced, match="topic t was deleted and made again"):
-            await ask_lane(asked(1, 2, topic_id="A" * 21 + "g"), admitted(lane))
+            await ask_lane(ask_request(1, 2, topic_id="A" * 21 + "g"), admitted(lane))
         assert lane.served.shard.journal.index.id_sets.topic_id(IdentifiedBy.LANE, "p", "t") == bytes(15) + b"\x01"

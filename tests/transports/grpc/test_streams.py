@@ -32,7 +32,7 @@ def claim(ids: bytes, call: int = 0, token: bytes = TOKEN, **more: Any) -> pb.St
     return pb.StreamClaimsRequest(claim=request)
 
 
-def said(answer: pb.StreamClaimsResponse) -> str:
+def summary_of(answer: pb.StreamClaimsResponse) -> str:
     """Returns the first verdict of a claim, the code of a refusal, or the kind of another answer."""
     if answer.WhichOneof("answer") == "claim":
         return BY_BYTE[answer.claim.verdicts[0]].verdict.name
@@ -56,7 +56,7 @@ async def test_requests_are_answered_in_their_order_with_refusals_among_the_answ
             await stream.write(request)
         await stream.done_writing()
         answers = [answer async for answer in stream]
-        assert [said(one) for one in answers] == ["GRANTED", "BAD_REQUEST", "NOT_FOUND", "BAD_REQUEST", "GRANTED"]
+        assert [summary_of(one) for one in answers] == ["GRANTED", "BAD_REQUEST", "NOT_FOUND", "BAD_REQUEST", "GRANTED"]
         assert await stream.code() is grpc.StatusCode.OK
         assert answers[-1].mark.count(":") == answers[0].mark.count(":") > 0
         assert [one.mark for one in answers[1:4]] == ["", "", ""]
@@ -80,7 +80,7 @@ async def test_a_claim_of_a_stream_is_renewed_completed_and_released_on_it_and_a
         ):
             await stream.write(request)
         answers = [await stream.read() for _ in range(4)]
-        assert [said(one) for one in answers] == ["renew", "complete", "release", "ack"]
+        assert [summary_of(one) for one in answers] == ["renew", "complete", "release", "ack"]
         assert (answers[1].complete.settled.settled, answers[3].ack.batch) == (1, 0)
         again = await doors.claim(A, B, token=OTHER)
         assert [BY_BYTE[byte].verdict.name for byte in again.verdicts] == ["DUPLICATE", "GRANTED"]
@@ -101,20 +101,20 @@ async def test_requests_are_read_ahead_while_earlier_ones_commit_and_no_more_tha
                 assert await doors.accepts()
             assert admission.requests == streams.READ_AHEAD
         await stream.done_writing()
-        assert [said(answer) async for answer in stream] == ["GRANTED"] * asked
+        assert [summary_of(answer) async for answer in stream] == ["GRANTED"] * asked
 
 
 async def test_a_stop_answers_requests_that_were_read_and_reports_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     async with both() as doors:
         stream, idle = opened(doors), opened(doors)
         await idle.write(claim(B))
-        assert said(await idle.read()) == "GRANTED"
+        assert summary_of(await idle.read()) == "GRANTED"
         with Gate(monkeypatch) as gate:
             await stream.write(claim(A, 1))
             await wait_until(lambda: gate.came == 1)
             stopping = asyncio.create_task(doors.door.drain(30))
             await refused(idle.read, "STOPPING")
-        assert said(await stream.read()) == "GRANTED"
+        assert summary_of(await stream.read()) == "GRANTED"
         await refused(stream.read, "STOPPING")
         await asyncio.wait_for(stopping, 20)
 
@@ -135,7 +135,7 @@ async def test_a_claim_whose_stream_was_left_runs_to_its_end_and_its_retry_gets_
         position = doors.http.position
         again = opened(doors)
         await again.write(claim(A))
-        assert (said(await again.read()), doors.http.position) == ("GRANTED", position)
+        assert (summary_of(await again.read()), doors.http.position) == ("GRANTED", position)
 
 
 async def test_streams_have_a_limit_of_their_own_and_calls_go_on_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,14 +143,14 @@ async def test_streams_have_a_limit_of_their_own_and_calls_go_on_beside_them(mon
     async with both(requests_in_flight=1) as doors:
         held = opened(doors)
         await held.write(claim(A))
-        assert said(await held.read()) == "GRANTED"
+        assert summary_of(await held.read()) == "GRANTED"
         await refused(opened(doors).read, "OVERLOADED")
         assert len((await doors.claim(B, token=OTHER)).claim) == 16
         held.cancel()
         await wait_until(lambda: not doors.door.streams)
         another = opened(doors)
         await another.write(claim(A))
-        assert said(await another.read()) == "GRANTED"
+        assert summary_of(await another.read()) == "GRANTED"
 
 
 async def test_a_connection_that_is_old_ends_with_its_streams_and_the_next_one_is_made(
@@ -165,7 +165,7 @@ async def test_a_connection_that_is_old_ends_with_its_streams_and_the_next_one_i
         assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
         again = opened(doors)
         await again.write(claim(A))
-        assert said(await again.read()) == "GRANTED"
+        assert summary_of(await again.read()) == "GRANTED"
 
 
 async def test_a_message_that_is_too_long_is_refused_unread() -> None:

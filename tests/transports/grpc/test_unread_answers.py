@@ -20,7 +20,7 @@ NO_WINDOW = frame(SETTINGS, 0, 0, struct.pack(">HI", 0x4, 0))
 PIECE = 16_000
 
 
-def asked(path: str, body: bytes, stream: int) -> bytes:
+def call_frames(path: str, body: bytes, stream: int) -> bytes:
     """Encodes a call whose message is split into DATA frames; on a stream it is the first message of many."""
     message = b"\x00" + struct.pack(">I", len(body)) + body
     pieces = [message[at : at + PIECE] for at in range(0, len(message), PIECE)]
@@ -41,7 +41,7 @@ async def test_answers_that_a_peer_does_not_take_are_counted_and_given_back_when
         admission = doors.http.program.gateway.admission
         with Peer(doors.door.port) as peer:
             peer.send(NO_WINDOW)
-            peer.send(asked(CLAIM, claim(IDS, 0).SerializeToString(), 1))
+            peer.send(call_frames(CLAIM, claim(IDS, 0).SerializeToString(), 1))
             await wait_until(lambda: admission.size_bytes >= IDS and admission.requests == 0)
             assert (await doors.claim(b"other" + bytes(11), token=b"o" * 16)).verdicts
             assert admission.size_bytes >= IDS, "it is counted for as long as it is not taken"
@@ -57,7 +57,7 @@ async def test_streams_whose_answers_are_not_taken_are_counted_and_given_back_wh
         with Peer(doors.door.port) as peer:
             peer.send(NO_WINDOW)
             body = pb.StreamClaimsRequest(claim=claim(IDS, 0)).SerializeToString()
-            peer.send(asked(STREAM, body, 1))
+            peer.send(call_frames(STREAM, body, 1))
             await wait_until(lambda: admission.size_bytes >= IDS and admission.requests == 0)
             assert (await doors.claim(b"other" + bytes(11), token=b"o" * 16)).verdicts
             assert admission.size_bytes >= IDS, "it is counted for as long as it is not taken"

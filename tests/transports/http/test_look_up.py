@@ -36,7 +36,7 @@ async def look_up(http: Http, media: str, ids: list[str], query: str = "") -> Re
     return await http.call("POST", f"{LOOK_UP}{query}", body, headers)
 
 
-def told(media: str, body: bytes) -> list[str]:
+def verdicts_of(media: str, body: bytes) -> list[str]:
     if media == JSON:
         return [one["verdict"] for one in Reply(200, {}, body).json["verdicts"]]
     if media == ARROW:
@@ -54,14 +54,14 @@ async def counters(http: Http) -> Any:
 async def test_known_held_and_free_ids_are_distinguished_in_every_encoding(http: Http, media: str) -> None:
     reply = await look_up(http, media, ASKED)
     assert (reply.status, reply.headers["content-type"]) == (200, media), reply.body
-    assert told(media, reply.body) == TOLD
+    assert verdicts_of(media, reply.body) == TOLD
 
 
 @MEDIA
 async def test_a_look_up_grants_nothing_writes_nothing_and_is_no_duplicate(http: Http, media: str) -> None:
     position, before = http.position, await counters(http)
     for _ in range(2):
-        assert told(media, (await look_up(http, media, ASKED)).body) == TOLD
+        assert verdicts_of(media, (await look_up(http, media, ASKED)).body) == TOLD
     after = await counters(http)
     assert http.position == position
     assert after.pop("looked_up") == before.pop("looked_up") + 2 * len(ASKED)

@@ -17,7 +17,7 @@ from tests.support.http_app import Reply, read_reply, request, served
 LIVE = request("GET", "/healthz/live")
 
 
-async def asked(port: int | None, raw: bytes) -> Reply:
+async def reply_to(port: int | None, raw: bytes) -> Reply:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(raw)
     try:
@@ -30,11 +30,11 @@ async def test_probes_are_answered_there_and_nothing_else_is() -> None:
     async with served(health_port=0) as http:
         port = http.program.health_port
         for name in ("live", "ready", "startup"):
-            reply = await asked(port, request("GET", f"/healthz/{name}"))
+            reply = await reply_to(port, request("GET", f"/healthz/{name}"))
             assert (reply.status, reply.json["namespaces"]) == (200, {} if name == "live" else {"default": "SERVING"})
         for path in ("/", "/metrics", "/v1/limits", "/healthz", "/healthz/live/", "/v1/namespaces/default", "/console"):
-            (await asked(port, request("GET", path))).problem(404, "NOT_FOUND")
-        (await asked(port, request("POST", "/healthz/live"))).problem(405, "METHOD_NOT_ALLOWED")
+            (await reply_to(port, request("GET", path))).problem(404, "NOT_FOUND")
+        (await reply_to(port, request("POST", "/healthz/live"))).problem(405, "METHOD_NOT_ALLOWED")
 
 
 async def test_a_gateway_has_no_port_of_probes_unless_a_setting_names_one() -> None:
@@ -49,7 +49,7 @@ async def test_one_connection_more_than_there_may_be_ends_the_oldest_that_is_idl
         for reader, writer in held:
             writer.write(LIVE)
             assert (await asyncio.wait_for(read_reply(reader), 20)).status == 200
-        assert (await asked(port, LIVE)).status == 200
+        assert (await reply_to(port, LIVE)).status == 200
         with suppress(ConnectionError):
             assert await asyncio.wait_for(held[0][0].read(), 20) == b""
         last, writer = held[-1]
@@ -67,13 +67,13 @@ async def test_probes_are_answered_while_ledgers_are_opened_and_while_they_are_c
 
     @asynccontextmanager
     async def opening(*given: Any) -> AsyncIterator[Any]:
-        seen["live"] = (await asked(unused_tcp_port, LIVE)).status
-        seen["startup"] = (await asked(unused_tcp_port, request("GET", "/healthz/startup"))).status
+        seen["live"] = (await reply_to(unused_tcp_port, LIVE)).status
+        seen["startup"] = (await reply_to(unused_tcp_port, request("GET", "/healthz/startup"))).status
         async with opened(*given) as gateway:
             yield gateway
 
     async def closing(gateway: Any) -> None:
-        seen["closing"] = (await asked(unused_tcp_port, LIVE)).status
+        seen["closing"] = (await reply_to(unused_tcp_port, LIVE)).status
         await close(gateway)
 
     monkeypatch.setattr(program, "open_gateway", opening)

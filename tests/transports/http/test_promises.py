@@ -19,7 +19,7 @@ async def configured(http: Http, **settings: Any) -> None:
     assert reply.status == 200, reply.body
 
 
-async def told(http: Http, path: str) -> dict[str, tuple[str, str | None]]:
+async def promises_of(http: Http, path: str) -> dict[str, tuple[str, str | None]]:
     writes = (await http.get(path)).json["writes"]
     return {mode: (of["promise"], of.get("lowered_by")) for mode, of in writes.items()}
 
@@ -43,10 +43,10 @@ async def test_a_namespace_promises_what_its_settings_leave(
     wanted = {mode: (promise, None) for mode, promise in AS_EVER.items()} | less
     async with open_http() as http:
         await configured(http, **settings)
-        assert await told(http, NS) == wanted
-        assert await told(http, "/v1/capabilities?namespace=default") == wanted
+        assert await promises_of(http, NS) == wanted
+        assert await promises_of(http, "/v1/capabilities?namespace=default") == wanted
         by_default = {mode: (promise, None) for mode, promise in AS_EVER.items()}
-        assert await told(http, "/v1/capabilities") == by_default, "for a namespace without settings"
+        assert await promises_of(http, "/v1/capabilities") == by_default, "for a namespace without settings"
         assert (await http.get("/v1/capabilities?namespace=default")).json["namespace"] == "default"
         assert "namespace" not in (await http.get("/v1/capabilities")).json
 
@@ -55,7 +55,7 @@ async def test_a_setting_that_is_taken_back_leaves_the_promise_as_it_was() -> No
     async with open_http() as http:
         await configured(http, shadow=True)
         await configured(http, shadow=False)
-        assert await told(http, NS) == {mode: (promise, None) for mode, promise in AS_EVER.items()}
+        assert await promises_of(http, NS) == {mode: (promise, None) for mode, promise in AS_EVER.items()}
 
 
 async def test_a_namespace_that_is_not_there_promises_nothing() -> None:

@@ -74,12 +74,12 @@ async def test_a_full_disk_below_the_log_ends_no_start() -> None:
     async with served() as http:
         with contextlib.suppress(OSError), Path("/dev/full").open("w") as full:
             log = open_log("text", full)
-            failed = said(lambda: announce(http.program, settings().process, log))
+            failed = error_of(lambda: announce(http.program, settings().process, log))
         assert failed is None
         assert (await http.send(request("GET", "/healthz/ready"))).status == 200
 
 
-def said(work: Callable[[], None]) -> OSError | None:
+def error_of(work: Callable[[], None]) -> OSError | None:
     """Returns the error with which it ends; closing a full file raises one of its own."""
     try:
         work()

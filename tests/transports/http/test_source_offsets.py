@@ -17,19 +17,19 @@ async def commit(http: Http, version: str = "0", **more: Any) -> Reply:
     return await http.post_json(f"{NS}/batches:commit", {"name": name, "nonce": token(), "winners": [], **more})
 
 
-async def told(http: Http, **asked: str) -> Reply:
+async def get_offsets(http: Http, **asked: str) -> Reply:
     return await http.get(f"{NS}/batches:offsets?{urlencode({'app': 'etl', 'topic': 'departures', **asked})}")
 
 
 async def test_source_offsets_of_a_commit_are_returned_unchanged_and_without_it_nothing_is_known() -> None:
     async with open_http() as http:
         await commit(http, source_offsets=EVENTS)
-        reply = await told(http)
+        reply = await get_offsets(http)
         assert reply.json == {"app": "etl", "topic": "departures", "write_id": "", "source_offsets": EVENTS}
         assert "oncegate-ledger" in reply.headers
-        (await told(http, write_id="late")).problem(404, "NOT_FOUND")
+        (await get_offsets(http, write_id="late")).problem(404, "NOT_FOUND")
         await commit(http, "1")
-        assert "newest one brought none" in (await told(http)).problem(404, "NOT_FOUND")["detail"]
+        assert "newest one brought none" in (await get_offsets(http)).problem(404, "NOT_FOUND")["detail"]
 
 
 async def test_source_offsets_of_an_ack_are_its_drivers_for_the_topic_that_it_names() -> None:
@@ -37,7 +37,7 @@ async def test_source_offsets_of_an_ack_are_its_drivers_for_the_topic_that_it_na
         owner = token()
         epoch = (await driver(http, owner))["epoch"]
         await ack(http, {}, owner, epoch, topic="files:/data/out", source_offsets=EVENTS)
-        assert (await told(http, app="load", topic="files:/data/out")).json["source_offsets"] == EVENTS
+        assert (await get_offsets(http, app="load", topic="files:/data/out")).json["source_offsets"] == EVENTS
         missing = (await ack(http, {}, owner, epoch, source_offsets=EVENTS)).problem(400, "BAD_REQUEST")
         assert "add `topic`; nothing was acked" in missing["detail"]
         (await ack(http, {}, owner, epoch, topic="", source_offsets=EVENTS)).problem(400, "BAD_REQUEST")
@@ -54,4 +54,4 @@ async def test_texts_that_are_empty_or_too_long_are_refused() -> None:
         (await commit(http, source_offsets="")).problem(400, "BAD_REQUEST")
         (await commit(http, source_offsets=EVENTS)).problem(413, "TOO_LARGE")
         assert (await commit(http, source_offsets=EVENTS[:-4])).status == 200
-        (await told(http, app="a" * 600)).problem(413, "TOO_LARGE")
+        (await get_offsets(http, app="a" * 600)).problem(413, "TOO_LARGE")
