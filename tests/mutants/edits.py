@@ -124,7 +124,7 @@ def move(statement: str, *, before: str | None = None, after: str | None = None)
 
 
 def cell(key: str, value: str) -> Edit:
-    """Replaces the value of a key in a dict that is written out: one cell of a table."""
+    """Replaces the value of a key in a dict literal: one cell of a table."""
 
     def change(scope: ast.AST) -> None:
         wanted = _expression(key)

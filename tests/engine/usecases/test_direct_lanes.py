@@ -150,7 +150,7 @@ async def test_all_who_ask_while_a_partition_is_read_share_the_next_reading(lane
 
 
 async def test_records_undone_by_a_refused_append_are_read_again(lane: DirectLanes) -> None:
-    """Also by the original caller: its reading found the record, which the index no longer has when it looks."""
+    """The original caller reads again too: its first read found the record, but the index has lost it meanwhile."""
     lane.records.commit(1, (1, 3))
     lane.disk.faults = ["full"]
     with pytest.raises(LedgerFull):

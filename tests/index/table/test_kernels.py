@@ -262,7 +262,7 @@ def test_hints_about_the_slots_change_nothing_but_the_time(kernels: Kernels) -> 
 @both_kernels
 @pytest.mark.parametrize("count", [0, 1, 2, 40, 300])
 def test_repeats_are_found_at_every_position(kernels: Kernels, count: int) -> None:
-    """Ids of few places, so that many share a bit; random ids; one id repeatedly."""
+    """Covers ids with few distinct places, so that many share a bit; random ids; and one repeated id."""
     print(f"ONCEGATE_SEED={SEED}")
     rng = np.random.default_rng(SEED)
     anywhere = rng.integers(0, 1 << 64, (count, 2), dtype=np.uint64)

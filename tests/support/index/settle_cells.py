@@ -1,4 +1,4 @@
-"""How to reach each cell of the table of completes and releases, and its expected effect, written by hand."""
+"""The way to each cell of the table of completes and releases, and its expected effect, written by hand."""
 
 from oncegate.core import claims as decisions
 from oncegate.core.claims import ClaimState, Effect, IdState, Verb
