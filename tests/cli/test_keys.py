@@ -91,7 +91,7 @@ def test_a_name_that_no_namespace_can_have_makes_no_key(file: Path) -> None:
 @pytest.mark.parametrize("words", [("list",), ("revoke", "0" * 12)])
 def test_a_missing_file_is_refused_with_the_verb_that_makes_it(words: tuple[str, ...], file: Path) -> None:
     status, _, err = run(*words, file=file)
-    assert (status, "`oncegate keys add` makes it" in err) == (1, True)
+    assert (status, "`oncegate keys add` creates it" in err) == (1, True)
     assert list(file.parent.iterdir()) == [], "nor a lock beside it"
 
 

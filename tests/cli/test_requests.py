@@ -59,7 +59,7 @@ async def test_a_verb_asks_over_tls_with_its_key_and_its_certificate(
         where = ["--url", f"https://127.0.0.1:{program.port}"]
         shown = ["--ca", str(tmp_path / "ca.pem"), "--certificate", str(tmp_path / "both.pem")]
         monkeypatch.delenv("ONCEGATE_API_KEY", raising=False)
-        assert "asks for a key" in (await asyncio.to_thread(explained, *where, *shown))[1]
+        assert "requires a key" in (await asyncio.to_thread(explained, *where, *shown))[1]
         monkeypatch.setenv("ONCEGATE_API_KEY", text)
         status, answer = await asyncio.to_thread(explained, *where, *shown)
         assert (status, "ABSENT" in answer) == (0, True)

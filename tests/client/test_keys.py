@@ -25,7 +25,7 @@ async def test_both_clients_send_the_key_of_the_environment_and_none_without(
     async with running(settings(keys=tmp_path / "keys.json"), open_log("text", io.StringIO())) as program:
         url = f"http://127.0.0.1:{program.port}"
         monkeypatch.delenv("ONCEGATE_API_KEY", raising=False)
-        with pytest.raises(errors.OncegateError, match="asks for a key"):
+        with pytest.raises(errors.OncegateError, match="requires a key"):
             await asyncio.to_thread(claimed, url)
         monkeypatch.setenv("ONCEGATE_API_KEY", text)
         assert await asyncio.to_thread(claimed, url) == 1

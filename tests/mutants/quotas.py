@@ -111,7 +111,7 @@ QUOTAS: tuple[Mutant, ...] = (
                 "if not names:\n"
                 "    return ''\n"
                 "if False:\n"
-                "    raise _refused('names no tenant, or several, in the claim that says it')"
+                "    raise _refused('names no tenant, or more than one, in its tenant claim')"
             ),
         ),
         "tests/transports/access/test_tokens.py::test_tokens_name_their_tenant_by_one_claim_and_one_that_names_none_is_refused",

@@ -48,7 +48,7 @@ SECURITY: tuple[Mutant, ...] = (
     one(
         "a key costs scrypt each time",
         "oncegate.transports.access.access::Access._remember",
-        delete("self._checked[mark] = found"),
+        delete("self._checked[keyed_hash] = principal"),
         f"{_ACCESS}::test_a_key_is_checked_by_scrypt_once",
     ),
     one(
@@ -93,7 +93,7 @@ SECURITY: tuple[Mutant, ...] = (
     one(
         "reading the file of keys costs a scrypt for each",
         "oncegate.transports.access.keys::read",
-        replace("{(key.n, key.r, key.p): key for key in found}.values()", "found"),
+        replace("{(key.n, key.r, key.p): key for key in entries}.values()", "entries"),
         f"{_ACCESS}::test_a_file_of_many_keys_is_read_with_one_scrypt_for_all_that_are_made_alike",
     ),
     one(

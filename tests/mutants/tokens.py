@@ -43,7 +43,7 @@ TOKENS: tuple[Mutant, ...] = (
     one(
         "a token that is remembered never ends",
         "oncegate.transports.access.access::Access._principal",
-        replace("found.until_ms is not None and self._clock.wall_ms() >= found.until_ms", "False"),
+        replace("principal.until_ms is not None and self._clock.wall_ms() >= principal.until_ms", "False"),
         f"{_TOKENS}::test_a_remembered_token_ends_at_its_expiry",
     ),
     one(
@@ -78,7 +78,7 @@ TOKENS: tuple[Mutant, ...] = (
     one(
         "a set with secret keys is taken",
         "oncegate.transports.access.issuer_keys::_keys_in",
-        replace("any((one.get('kty') == 'oct' or 'd' in one for one in entries))", "False"),
+        replace("any((entry.get('kty') == 'oct' or 'd' in entry for entry in entries))", "False"),
         f"{_TOKENS}::test_sets_that_hold_secrets_or_no_keys_are_refused",
     ),
     one(
@@ -110,10 +110,10 @@ TOKENS: tuple[Mutant, ...] = (
     Mutant(
         "keys are looked for where they were for ever",
         (
-            ("oncegate.transports.access.discovery::Discovery.keys", replace("(known, self._found)", "known")),
+            ("oncegate.transports.access.discovery::Discovery.keys", replace("(known, self._address)", "known")),
             (
                 "oncegate.transports.access.discovery::Discovery.keys",
-                replace("(self._found, None)", "self._found and (self._found[0], 1 << 62)"),
+                replace("(self._address, None)", "self._address and (self._address[0], 1 << 62)"),
             ),
         ),
         (

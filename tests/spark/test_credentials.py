@@ -30,7 +30,7 @@ def test_a_job_shows_its_key_only_to_the_gateway(
     monkeypatch.delenv("ONCEGATE_API_KEY", raising=False)
     file = str(tmp_path / "key")
     where = {"url": guarded.url, "topic": "t"}
-    with pytest.raises(Exception, match="this gateway asks for a key"):
+    with pytest.raises(Exception, match="this gateway requires a key"):
         job.write(job.rows(1), **where, txnAppId="a", txnVersion="1")
     job.write(job.rows(1, 2), **where, apiKeyFile=file, txnAppId="a", txnVersion="1")
     job.add_file(3)

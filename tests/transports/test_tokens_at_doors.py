@@ -82,7 +82,7 @@ async def test_over_http_a_token_is_accepted_only_where_its_claims_allow_it(door
     first, second = (reply.problem(403, "FORBIDDEN")["detail"] for reply in told)
     assert first.replace(NOWHERE[0], "") == second.replace(NOWHERE[1], "")
     over = doors.issuer.token(exp=now_s() - 60)
-    assert "is over" in (await doors.claim(over)).problem(401, "UNAUTHENTICATED")["detail"]
+    assert "has expired" in (await doors.claim(over)).problem(401, "UNAUTHENTICATED")["detail"]
     assert over not in doors.http.log.getvalue()
 
 
@@ -112,7 +112,7 @@ async def test_a_client_that_comes_with_a_new_key_of_its_issuer_waits_for_it(tmp
             mine = Credentials(api_key=issuer.token(oncegate_namespaces=["default"]))
             async with AsyncGateway(url, credentials=mine) as gateway, gateway.attempt() as attempt:
                 await attempt.complete(await attempt.claim(["a"]))
-                with pytest.raises(errors.Refused, match="no role for it"):
+                with pytest.raises(errors.Refused, match="lacks a role"):
                     await gateway.topics()
 
 
@@ -145,10 +145,10 @@ async def test_an_issuer_that_is_found_by_its_name_opens_both_doors_and_one_that
     ("flags", "told"),
     [
         ({"jwt_issuer": URL}, "jwt_audience: without it no token can be checked"),
-        ({"jwt_issuer": "http://issuer.example", "jwt_audience": "a"}, "jwt_issuer, whose keys .*write https://"),
+        ({"jwt_issuer": "http://issuer.example", "jwt_audience": "a"}, "jwt_issuer, whose keys .*use https://"),
         ({"jwt_audience": "a", "jwt_keys": "set.json"}, "jwt_issuer: without it"),
         ({"jwt_issuer": URL, "jwt_audience": "a", "jwt_keys": "missing.json"}, "jwt_keys: .*No such file"),
-        ({"jwt_issuer": URL, "jwt_audience": "a", "jwt_keys": "http://issuer.example/"}, "jwt_keys: .*write https://"),
+        ({"jwt_issuer": URL, "jwt_audience": "a", "jwt_keys": "http://issuer.example/"}, "jwt_keys: .*use https://"),
         ({"jwt_issuer": URL, "jwt_audience": "a", "jwt_keys": "set.json", "jwt_algorithms": "HS256"}, "HS256 is not"),
         ({"jwt_issuer": URL, "jwt_audience": "a", "jwt_keys": "set.json", "jwt_algorithms": "ES256, none"}, "none is"),
         ({"jwt_issuer": URL, "jwt_audience": "a", "jwt_keys": "set.json", "jwt_algorithms": " "}, "none is not taken"),

@@ -102,15 +102,15 @@ def test_keys_that_moved_are_found_where_the_configuration_has_them_now(publishe
 @pytest.mark.parametrize(
     ("configuration", "told"),
     [
-        (b'{"issuer": "https://other.example", "jwks_uri": "%s"}', "of another issuer"),
-        (b'{"jwks_uri": "%s"}', "of another issuer"),
-        (b'{"issuer": "NAME/", "jwks_uri": "%s"}', "of another issuer"),
+        (b'{"issuer": "https://other.example", "jwks_uri": "%s"}', "names another issuer"),
+        (b'{"jwks_uri": "%s"}', "names another issuer"),
+        (b'{"issuer": "NAME/", "jwks_uri": "%s"}', "names another issuer"),
         (b'{"issuer": "NAME"}', "names no jwks_uri"),
         (b'{"issuer": "NAME", "jwks_uri": ["%s"]}', "names no jwks_uri"),
-        (b'{"issuer": "NAME", "jwks_uri": "http://keys.example/"}', "write https://"),
-        (b'{"issuer": "NAME", "jwks_uri": "file:///etc/passwd"}', "write https://"),
-        (b"[]", "no JSON object"),
-        (b"{", "no JSON"),
+        (b'{"issuer": "NAME", "jwks_uri": "http://keys.example/"}', "use https://"),
+        (b'{"issuer": "NAME", "jwks_uri": "file:///etc/passwd"}', "use https://"),
+        (b"[]", "not a JSON object"),
+        (b"{", "not JSON"),
         (b" " * ((1 << 20) + 1), "more than 1024 KiB"),
     ],
 )
@@ -136,7 +136,7 @@ def test_an_issuer_that_points_elsewhere_is_not_followed(status: int, published:
     "issuer", ["http://issuer.example", "issuer", "ftp://127.0.0.1/", "http://127.0.0.1.evil.example"]
 )
 def test_an_issuer_that_others_could_answer_for_is_refused_before_it_is_asked(issuer: str) -> None:
-    with pytest.raises(IssuerKeysUnreadable, match="write https://"):
+    with pytest.raises(IssuerKeysUnreadable, match="use https://"):
         Gate(issuer)
 
 
@@ -262,7 +262,7 @@ def test_a_reading_that_was_given_up_and_fails_late_is_no_failure_of_the_newest(
     gate.refusal(token(published))
     gate.read(1)
     late.set()
-    assert "no JSON" in gate.why()
+    assert "not JSON" in gate.why()
     assert isinstance(gate.refusal(token(published, header={"kid": "made up"})), Unauthenticated)
 
 

@@ -1,1 +1,1 @@
-"""Decides who may call what: one table for every transport, and the keys that callers show."""
+"""Authentication and authorization: one table of rights for every transport, API keys, and tokens."""

@@ -1,7 +1,7 @@
-"""Decides whether a credential may make a call, the same for each transport, before anything else is looked at.
+"""Decides whether a credential may make a call, before anything else of the request is processed.
 
-The answer rests on the credential, the call and the namespace's name, never on what there is: a namespace of others and
-one that is nowhere are refused alike.
+The decision depends on the credential, the call and the name of the namespace, not on whether the namespace exists: a
+caller without rights cannot find out which namespaces there are.
 """
 
 import hashlib
@@ -16,28 +16,32 @@ from oncegate.transports.access.principal import Principal
 from oncegate.transports.access.rights import CALLS, Right
 from oncegate.transports.decode.identifiers import shortened
 
-# How long a revoked key may still be taken: the file is looked at this often, at most.
+# Minimum interval between checks of the file, and so how long a revoked key may still be accepted.
 LOOK_EACH_MS = 1_000
-# Credentials that were checked, right and wrong: more than there are keys, as a rule.
+# Checked credentials, valid and invalid: usually more than there are keys.
 REMEMBERED_MAX = 4_096
 
 
 class Tokens(Protocol):
-    """Checks credentials that are no keys: tokens of an issuer."""
+    """Checks the tokens of an issuer."""
 
     @property
     def version(self) -> int:
-        """Changes when what was checked may no longer hold."""
+        """Changes when earlier results of `check` may no longer be valid."""
 
     def check(self, token: str) -> Principal:
-        """Returns whose token it is, and what it may do. Raises Unauthenticated, KeysUnread."""
+        """Returns the principal of a token. Raises Unauthenticated, KeysUnread."""
 
 
 class Access:
-    """Knows the keys of a file, and reads it anew when it changes; one that cannot be read changes nothing.
+    """Authenticates callers by the keys of a file, which is reloaded when it changes, and by tokens.
 
-    A credential costs scrypt, or a signature, once; after that it is found by its keyed hash, so that memory holds no
-    secret. `path`: None where tokens alone are taken; `tokens`: None where keys alone are.
+    A file that cannot be read leaves the loaded keys in force. Checking a credential costs scrypt, or a signature,
+    once; the result is cached under a keyed hash of the credential, so that memory holds no secret.
+
+    Args:
+        path: the file of keys; None: only tokens are accepted.
+        tokens: None: only keys are accepted.
     """
 
     def __init__(self, path: Path | None, clock: Clock, observer: Observer, tokens: Tokens | None = None) -> None:
@@ -47,13 +51,13 @@ class Access:
         self._pepper = secrets.token_bytes(32)
         self._checked: dict[bytes, Principal | None] = {}
         self._look_at_ms = clock.monotonic_ms() + LOOK_EACH_MS
-        self._version = self._found()
+        self._version = self._file_version()
         self._keys = {} if path is None else keys.read(path)
 
     def permit(self, call: str, namespace: str | None, credential: str | None) -> Principal | None:
-        """Returns who may make this call; None: it is for everybody. Raises Unauthenticated, Forbidden.
+        """Returns the principal of a permitted call; None: the call is public. Raises Unauthenticated, Forbidden.
 
-        `call`: a name of `CALLS`; KeyError for one that has no row, so that nothing is open because it was forgotten.
+        `call`: a name of `CALLS`. A call without a row raises KeyError, so that a forgotten one is not public.
         """
         right = CALLS[call]
         if right.public:
@@ -65,30 +69,30 @@ class Access:
 
     @property
     def remembered(self) -> int:
-        """How many credentials are remembered, right and wrong."""
+        """Number of cached credentials, valid and invalid."""
         return len(self._checked)
 
     def _principal(self, credential: str | None) -> Principal:
         if credential is None:
-            raise Unauthenticated("this gateway asks for a key, and none was sent; nothing was written")
+            raise Unauthenticated("this gateway requires a key, and the request has none; nothing was written")
         if self._tokens is not None and self._tokens.version != self._tokens_version:
             self._tokens_version = self._tokens.version
             self._checked.clear()
         if self._clock.monotonic_ms() >= self._look_at_ms:
             self._look()
-        mark = hashlib.blake2b(credential.encode("utf-8", "replace"), key=self._pepper, digest_size=16).digest()
+        keyed_hash = hashlib.blake2b(credential.encode("utf-8", "replace"), key=self._pepper, digest_size=16).digest()
         try:
-            found = self._checked[mark]
+            principal = self._checked[keyed_hash]
         except KeyError:
-            found = self._remember(mark, self._check(credential))
-        if found is None:
-            raise Unauthenticated("this key is unknown, or was revoked; nothing was written")
-        if found.until_ms is not None and self._clock.wall_ms() >= found.until_ms:
-            raise Unauthenticated("this token is over; nothing was written")
-        return found
+            principal = self._remember(keyed_hash, self._check(credential))
+        if principal is None:
+            raise Unauthenticated("this key is unknown or revoked; nothing was written")
+        if principal.until_ms is not None and self._clock.wall_ms() >= principal.until_ms:
+            raise Unauthenticated("this token has expired; nothing was written")
+        return principal
 
     def _check(self, credential: str) -> Principal | None:
-        """None: it is no key that is known. A token that is refused is not remembered: tomorrow it may be good."""
+        """Returns None for an unknown key. A refused token raises and is not cached: it may become valid later."""
         if self._tokens is not None and credential.count(".") == 2:
             return self._tokens.check(credential)
         parts = keys.parts_of(credential)
@@ -97,16 +101,16 @@ class Access:
             return None
         return Principal(key.name, frozenset(key.roles), frozenset(key.namespaces), tenant=key.tenant)
 
-    def _remember(self, mark: bytes, found: Principal | None) -> Principal | None:
+    def _remember(self, keyed_hash: bytes, principal: Principal | None) -> Principal | None:
         if len(self._checked) >= REMEMBERED_MAX:
             self._checked.pop(next(iter(self._checked)))
-        self._checked[mark] = found
-        return found
+        self._checked[keyed_hash] = principal
+        return principal
 
     def _look(self) -> None:
-        """Takes the file as it is now; a broken one is told once, and what was known stays in force."""
+        """Reloads the file if it changed. A broken file is logged once, and the loaded keys stay in force."""
         self._look_at_ms = self._clock.monotonic_ms() + LOOK_EACH_MS
-        version = self._found()
+        version = self._file_version()
         if version == self._version or self._path is None:
             return
         self._version = version
@@ -118,7 +122,7 @@ class Access:
             self._checked.clear()
             self._observer.event("keys_read", keys=len(self._keys))
 
-    def _found(self) -> tuple[int, int, int] | None:
+    def _file_version(self) -> tuple[int, int, int] | None:
         if self._path is None:
             return None
         try:
@@ -129,7 +133,7 @@ class Access:
 
 
 def _wanted(right: Right, namespace: str | None) -> str:
-    """What the credential lacks, in words that do not depend on whether there is such a namespace."""
+    """Names the missing role, in words that do not depend on whether the namespace exists."""
     where = "all namespaces" if right.everywhere else f"namespace {shortened(namespace or '')}"
     roles = " or ".join(sorted(role.value for role in right.roles))
-    return f"this key has no role for it: {roles} in {where} is needed"
+    return f"this key lacks a role: the call needs {roles} in {where}"

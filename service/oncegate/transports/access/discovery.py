@@ -1,6 +1,7 @@
-"""Finds an issuer's keys by its name alone, as OpenID Connect Discovery 1.0 has it (section 4).
+"""Finds the keys of an issuer by OpenID Connect Discovery 1.0 (section 4).
 
-The issuer's configuration lies below its own address and names it again, exactly: so no other address answers for it.
+The configuration is below the issuer's own address and repeats its name exactly, so no other address can pose as the
+issuer.
 """
 
 import json
@@ -10,41 +11,43 @@ from oncegate.ports import Clock
 from oncegate.transports.access.fetching import IssuerKeysUnreadable, check_address, fetched, is_own
 
 WELL_KNOWN = "/.well-known/openid-configuration"
-# Issuers move their keys to another address seldom; one that cannot be read is looked up anew at once.
+# Issuers rarely move their keys to another address. If an address cannot be read, it is looked up again at once.
 DISCOVERED_MS = 3_600_000
 
 
 class Discovery:
-    """Reads the keys of one issuer from where its configuration says, in a thread.
+    """Reads the keys of one issuer from the address in its configuration; blocks, so it runs in a thread.
 
-    A reading that was given up may end after later ones: it does not change where these look.
+    A read that was given up may end after a later one. It does not change the address that later reads use.
     """
 
     def __init__(self, issuer: str, clock: Clock) -> None:
-        """Raises IssuerKeysUnreadable for an issuer whose answer others could change on its way."""
+        """Raises IssuerKeysUnreadable for an address whose answers could be modified in transit."""
         check_address(issuer)
         self._issuer, self._clock = issuer, clock
-        self._found: tuple[str, int] | None = None
+        self._address: tuple[str, int] | None = None
         self._turn = 0
 
     def keys(self) -> bytes:
-        """Returns the set of keys as it is published now. Raises IssuerKeysUnreadable."""
+        """Returns the currently published set of keys. Raises IssuerKeysUnreadable."""
         self._turn = turn = self._turn + 1
-        known, self._found = self._found, None
-        url = self._keys_url(known)
-        found = fetched(url[0])
+        known, self._address = self._address, None
+        address = self._keys_url(known)
+        keys = fetched(address[0])
         if turn == self._turn:
-            self._found = url
-        return found
+            self._address = address
+        return keys
 
     def _keys_url(self, known: tuple[str, int] | None) -> tuple[str, int]:
-        """Where the keys are, and until when that is taken for known."""
+        """Returns the address of the keys, and the time until which it is valid."""
         if known is not None and self._clock.monotonic_ms() < known[1]:
             return known
         address = self._issuer.rstrip("/") + WELL_KNOWN
         configuration = _object(fetched(address), address)
         if configuration.get("issuer") != self._issuer:
-            raise IssuerKeysUnreadable(f"{address} is of another issuer than {self._issuer}: write it as it is there")
+            raise IssuerKeysUnreadable(
+                f"{address} names another issuer than {self._issuer}: write the issuer exactly as it is there"
+            )
         url = configuration.get("jwks_uri")
         if not isinstance(url, str):
             raise IssuerKeysUnreadable(f"{address} names no jwks_uri")
@@ -54,9 +57,9 @@ class Discovery:
 
 def _object(text: bytes, address: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        configuration = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise IssuerKeysUnreadable(f"{address} is no JSON") from error
-    if not isinstance(found, dict):
-        raise IssuerKeysUnreadable(f"{address} is no JSON object")
-    return found
+        raise IssuerKeysUnreadable(f"{address} is not JSON") from error
+    if not isinstance(configuration, dict):
+        raise IssuerKeysUnreadable(f"{address} is not a JSON object")
+    return configuration

@@ -1,4 +1,4 @@
-"""Reads what an issuer of tokens publishes, where nobody else can answer for it: over HTTPS, without redirects."""
+"""Fetches the documents that an issuer of tokens publishes: over HTTPS, without redirects."""
 
 import urllib.error
 import urllib.parse
@@ -9,19 +9,19 @@ from typing import IO
 
 from oncegate.clock import SystemClock
 
-# A set has a handful of keys of a kilobyte, a configuration some dozen members.
+# A set has a few keys of a kilobyte each, a configuration a few dozen members.
 BYTES_MAX = 1 << 20
-# For the next bytes, and for all of them.
+# For the next bytes, and for the whole answer.
 TIMEOUT_S, TOTAL_S = 10.0, 20
 _PART_BYTES = 64 << 10
 
 
 class IssuerKeysUnreadable(ValueError):
-    """Says that an issuer's keys cannot be used, in one line for a person."""
+    """The keys of an issuer cannot be used; the text is one line for people."""
 
 
 def is_own(url: str) -> bool:
-    """Tells whether an address is of this machine, where nobody is on the way."""
+    """Returns whether an address is on this machine, so that its answers cannot be modified in transit."""
     try:
         host = urllib.parse.urlsplit(url).hostname
         return host == "localhost" or ip_address(host or "").is_loopback
@@ -30,23 +30,23 @@ def is_own(url: str) -> bool:
 
 
 def check_address(url: str, own: bool = True) -> None:
-    """Raises IssuerKeysUnreadable unless it is `https://`, or with `own` of this machine.
+    """Raises IssuerKeysUnreadable unless the address is `https://` or, with `own`, on this machine.
 
-    Whoever can change the answer on its way can sign.
+    Anyone who can modify the keys in transit can sign tokens.
     """
     if not url.startswith("https://") and not (own and url.startswith("http://") and is_own(url)):
-        raise IssuerKeysUnreadable(f"{url}: write https://; http:// is for this machine alone")
+        raise IssuerKeysUnreadable(f"{url}: use https://; http:// is accepted for this machine only")
 
 
 def short(text: bytes) -> bytes:
-    """Returns the text. Raises IssuerKeysUnreadable: it is longer than what is meant ever is."""
+    """Returns the text. Raises IssuerKeysUnreadable if it is longer than any set of keys."""
     if len(text) > BYTES_MAX:
-        raise IssuerKeysUnreadable(f"more than {BYTES_MAX >> 10} KiB: this is no set of keys")
+        raise IssuerKeysUnreadable(f"more than {BYTES_MAX >> 10} KiB: this is not a set of keys")
     return text
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
-    """Follows nothing: the answer would be another address's."""
+    """Follows no redirect: the answer would come from another address."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
@@ -55,7 +55,7 @@ class _Stay(urllib.request.HTTPRedirectHandler):
 
 
 def fetched(url: str) -> bytes:
-    """Returns what lies at an address. Raises IssuerKeysUnreadable; it waits, so call it in a thread."""
+    """Returns the body at an address. Raises IssuerKeysUnreadable. Blocks, so call it in a thread."""
     try:
         with _opener(url).open(url, timeout=TIMEOUT_S) as reply:
             return short(_body(reply))
@@ -69,19 +69,19 @@ def fetched(url: str) -> bytes:
 
 
 def _opener(url: str) -> urllib.request.OpenerDirector:
-    """Asks an issuer of this machine itself: a proxy that the environment names would answer in its place, in clear."""
+    """Bypasses the proxies of the environment for this machine: a proxy could answer instead, unencrypted."""
     if url.startswith("http://"):
         return urllib.request.build_opener(_Stay, urllib.request.ProxyHandler({}))
     return urllib.request.build_opener(_Stay)
 
 
 def _body(reply: HTTPResponse) -> bytes:
-    """The body, one byte beyond the most at last; a server that sends a byte now and then is not waited for."""
+    """Reads at most one byte more than BYTES_MAX, within TOTAL_S, however slowly the server sends."""
     clock, parts, left = SystemClock(), list[bytes](), BYTES_MAX + 1
     until_ms = clock.monotonic_ms() + TOTAL_S * 1000
     while left and (part := reply.read1(min(left, _PART_BYTES))):
         parts.append(part)
         left -= len(part)
         if clock.monotonic_ms() > until_ms:
-            raise TimeoutError(f"no end after {TOTAL_S} s")
+            raise TimeoutError(f"incomplete after {TOTAL_S} s")
     return b"".join(parts)

@@ -1,7 +1,7 @@
-"""The keys by which tokens are checked, as their issuer publishes them (JWK Set, RFC 7517): in a file, or at a URL.
+"""The public keys of a token issuer (JWK Set, RFC 7517), from a file or a URL.
 
-A URL is read in a thread of its own, never while a caller waits: at the start, every few minutes, and where a token
-names a key that is not known, since that is how a new one is noticed.
+A URL is read in a background thread, never while a caller waits: at start-up, every few minutes, and when a token names
+an unknown key, which is how key rotation is noticed.
 """
 
 import json
@@ -18,29 +18,30 @@ from oncegate.transports.access.discovery import Discovery
 from oncegate.transports.access.fetching import BYTES_MAX, check_address, fetched, short
 from oncegate.transports.access.fetching import IssuerKeysUnreadable as IssuerKeysUnreadable
 
-# Issuers publish a key hours before they sign with it; one that they withdraw counts no longer than this.
+# Issuers publish a key hours before they sign with it. A withdrawn key stays valid at most this long.
 REFRESH_MS = 5 * 60_000
-# Anybody may name a key that nobody knows: the issuer is asked once in so long, at most.
+# Any caller can name an unknown key, so the issuer is asked at most this often.
 ASK_AGAIN_MS = 10_000
 FILE_LOOK_MS = 1_000
-# Longer than both addresses of a discovery may take: what is read for longer is given up, and read anew.
+# Longer than both requests of a discovery may take. A read that takes longer is given up and started again.
 READING_MS = 60_000
 
 
 class IssuerKeys:
-    """Finds the key that a token names. `version` changes with the keys; sets that cannot be read change nothing.
+    """The current keys of an issuer. `version` changes with them; a set that cannot be read changes nothing.
 
-    `source`: a file, the URL of a set, or with `discovered` the issuer, whose configuration names that URL.
+    Args:
+        source: a file, the URL of a set, or with `discovered` the issuer, whose configuration names that URL.
     """
 
     def __init__(self, source: str, clock: Clock, observer: Observer, discovered: bool = False) -> None:
-        """Reads a file, or begins to read a URL. Raises IssuerKeysUnreadable for a file, or what is no address."""
+        """Reads a file, or begins to read a URL. Raises IssuerKeysUnreadable for a bad file or address."""
         self._clock, self._observer = clock, observer
         self._path = Path(source)
         self._fetch = _fetching(source, clock, discovered)
         self._keys: dict[str | None, Key] | None = None
         self._reading: threading.Thread | None = None
-        # Counts the readings of a URL; and whether the last one found no keys.
+        # The number of reads of a URL, and whether the last one failed.
         self._turn = 0
         self._has_failed = False
         self._seen: tuple[int, int, int] | None = None
@@ -49,24 +50,26 @@ class IssuerKeys:
         if self._fetch is not None:
             self._begin()
         else:
-            self._seen = self._found()
+            self._seen = self._file_version()
             self._take(_keys_in(_file(self._path)))
 
     def find(self, kid: str | None) -> Key | None:
-        """Returns the key of this id; of a token that names none: the only one, else None.
+        """Returns the key with this id, or None; for a token without a key id, the only key of the set, or None.
 
-        Raises KeysUnread: it may be one that the issuer has now and that was not read yet.
+        Raises KeysUnread if the issuer may have published the key since the last read.
         """
         self.look()
         if self._keys is None:
-            raise KeysUnread("the keys of the tokens' issuer could not be read yet; nothing was written")
-        found = self._keys.get(kid)
-        if found is None and self._fetch is not None and self._may_be_new(kid):
-            raise KeysUnread("this token names a key that its issuer is asked for; nothing was written")
-        return found
+            raise KeysUnread("the keys of the token issuer have not been read yet; nothing was written")
+        key = self._keys.get(kid)
+        if key is None and self._fetch is not None and self._may_be_new(kid):
+            raise KeysUnread(
+                "this token names an unknown key, which is being read from its issuer; nothing was written"
+            )
+        return key
 
     def _may_be_new(self, kid: str | None) -> bool:
-        """Whether the issuer is being asked, is asked now, or could not be asked the last time."""
+        """Returns whether a read is running, has just been started, or failed the last time."""
         if kid is None:
             return False
         if self._is_reading:
@@ -82,7 +85,7 @@ class IssuerKeys:
         return self._reading is not None and self._reading.is_alive() and not is_late
 
     def look(self) -> None:
-        """Takes a file as it is now, or has a URL read again, when it is time."""
+        """Reloads a changed file, or starts another read of the URL, when it is due."""
         now_ms = self._clock.monotonic_ms()
         if now_ms < self._look_at_ms:
             return
@@ -90,14 +93,14 @@ class IssuerKeys:
             self._begin()
             return
         self._look_at_ms = now_ms + FILE_LOOK_MS
-        found = self._found()
-        if found != self._seen:
-            self._seen = found
+        version = self._file_version()
+        if version != self._seen:
+            self._seen = version
             self._read(lambda: _file(self._path), self._turn)
 
     def _begin(self) -> None:
         now_ms = self._clock.monotonic_ms()
-        # Sooner while there are none: a gateway that starts before its issuer is up takes tokens soon after.
+        # Sooner while there are no keys, so that a gateway that starts before its issuer soon accepts tokens.
         self._look_at_ms = now_ms + (ASK_AGAIN_MS if self._keys is None else REFRESH_MS)
         if self._is_reading:
             return
@@ -106,7 +109,7 @@ class IssuerKeys:
         self._reading.start()
 
     def _read(self, source: Callable[[], bytes], turn: int) -> None:
-        """Takes what is read, but for a reading that was given up: what it brings is old."""
+        """Loads the keys, unless this read was given up: its result is stale."""
         try:
             keys = _keys_in(source())
         except IssuerKeysUnreadable as error:
@@ -121,7 +124,7 @@ class IssuerKeys:
         self.version += 1
         self._observer.event("issuer_keys_read", keys=len({id(key) for key in keys.values()}))
 
-    def _found(self) -> tuple[int, int, int] | None:
+    def _file_version(self) -> tuple[int, int, int] | None:
         try:
             status = self._path.stat()
         except OSError:
@@ -130,20 +133,20 @@ class IssuerKeys:
 
 
 def _keys_in(text: bytes) -> dict[str | None, Key]:
-    """The keys of a set by their ids; the only one also by None. Secret ones are refused: who reads them can sign."""
+    """Returns the keys of a set by id; a single key also under None. Raises for secret keys: a reader could sign."""
     try:
         entries = json.loads(text)["keys"]
-        entries = [one for one in entries if one.get("use", "sig") == "sig"]
-        if any(one.get("kty") == "oct" or "d" in one for one in entries):
-            raise IssuerKeysUnreadable("the set holds a secret or private key: public ones alone are taken")
+        entries = [entry for entry in entries if entry.get("use", "sig") == "sig"]
+        if any(entry.get("kty") == "oct" or "d" in entry for entry in entries):
+            raise IssuerKeysUnreadable("the set contains a secret or private key; only public keys are accepted")
         keys = KeySet.import_key_set({"keys": entries}).keys
     except (JoseError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         if isinstance(error, IssuerKeysUnreadable):
             raise
-        raise IssuerKeysUnreadable(f"this is no set of keys, as RFC 7517 has it: {type(error).__name__}") from error
+        raise IssuerKeysUnreadable(f"this is not a JWK Set (RFC 7517): {type(error).__name__}") from error
     by_id: dict[str | None, Key] = {key.kid: key for key in keys}
     if len(by_id) != len(keys):
-        raise IssuerKeysUnreadable("two keys of the set have one id")
+        raise IssuerKeysUnreadable("two keys of the set have the same id")
     return by_id | ({None: keys[0]} if len(keys) == 1 else {})
 
 
@@ -156,7 +159,7 @@ def _file(path: Path) -> bytes:
 
 
 def _fetching(source: str, clock: Clock, discovered: bool) -> Callable[[], bytes] | None:
-    """What reads the keys at an address; None: they are in a file."""
+    """Returns the function that reads the keys at an address; None: they are in a file."""
     if discovered:
         return Discovery(source, clock).keys
     if "://" not in source:

@@ -1,7 +1,7 @@
-"""The file of keys: what each may do, and a scrypt hash of its secret; the secret itself stands nowhere.
+"""The file of API keys: the rights of each key, and a scrypt hash of its secret. The secret itself is not stored.
 
-A key is `og_<id>_<secret>`. The secret is 256 random bits, which nobody finds by trying, whatever a try costs: so the
-cost of scrypt is kept at 1 MiB and some 8 ms, and a flood of wrong keys does not hold the event loop.
+A key is `og_<id>_<secret>`. The secret is 256 random bits, which cannot be guessed whatever one guess costs. The cost
+of scrypt is therefore only 1 MiB and about 8 ms, so that a flood of wrong keys does not block the event loop.
 """
 
 import hashlib
@@ -19,20 +19,20 @@ from oncegate.transports.access.principal import ALL_NAMESPACES as ALL_NAMESPACE
 from oncegate.transports.access.rights import Role
 
 SCRYPT_N, SCRYPT_R, SCRYPT_P = 1_024, 8, 1
-# scrypt takes 128 * n * r bytes; a file that asks for more is refused.
+# scrypt uses 128 * n * r bytes; a file that demands more is refused.
 SCRYPT_BYTES_MAX = 64 << 20
 _BEARER = "bearer "
 _KEY = re.compile(r"og_([0-9a-f]{12})_([0-9a-f]{64})")
 
 
 class KeysUnreadable(ValueError):
-    """Says that a file of keys cannot be used, in one line for a person."""
+    """The file of keys cannot be used; the text is one line for people."""
 
 
 class ApiKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One key: its id, whose it is, what it may do and where, and the hash of its secret with what made it.
+    """One key: its id, owner, roles and namespaces, and the hash of its secret with the parameters of the hash.
 
-    `tenant`: with whose other keys it shares quotas; empty: with those of its name.
+    `tenant`: keys with the same tenant share quotas; empty: keys with the same name do.
     """
 
     id: str
@@ -48,7 +48,7 @@ class ApiKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tenant: str = ""
 
     def fits(self, secret: str) -> bool:
-        """Tells whether this is the key's secret, in a time that does not depend on how much of it is right."""
+        """Returns whether this is the secret of the key, in constant time."""
         return hmac.compare_digest(_hash(secret, self).hex(), self.scrypt)
 
 
@@ -66,17 +66,14 @@ def _hash(secret: str, key: ApiKey) -> bytes:
 
 
 def bearer(authorization: str | None) -> str | None:
-    """Returns the credential of `Bearer …`, which HTTP and gRPC bring alike; None where there is none of this scheme.
-
-    As RFC 6750 has it; the scheme's letters may be large or small.
-    """
+    """Returns the credential of `Bearer …` (RFC 6750; the case of the scheme is ignored), or None."""
     if authorization is None or authorization[: len(_BEARER)].lower() != _BEARER:
         return None
     return authorization[len(_BEARER) :].strip()
 
 
 def parts_of(credential: str) -> tuple[str, str] | None:
-    """Returns the id and the secret that a credential is made of; None: it is no key."""
+    """Returns the id and the secret of a key; None if the credential is not a key."""
     match = _KEY.fullmatch(credential)
     return None if match is None else (match[1], match[2])
 
@@ -84,37 +81,37 @@ def parts_of(credential: str) -> tuple[str, str] | None:
 def read(path: Path) -> dict[str, ApiKey]:
     """Reads the keys of a file by their ids. Raises KeysUnreadable."""
     try:
-        found = _FILE.decode(path.read_bytes()).keys
-        for key in found:
+        entries = _FILE.decode(path.read_bytes()).keys
+        for key in entries:
             if 128 * key.n * key.r > SCRYPT_BYTES_MAX:
-                raise KeysUnreadable(f"{path}: key {key.id} takes more than {SCRYPT_BYTES_MAX >> 20} MiB to check")
+                raise KeysUnreadable(f"{path}: key {key.id} needs more than {SCRYPT_BYTES_MAX >> 20} MiB to check")
             bytes.fromhex(key.salt)
-        # Refuses what cannot be used before anybody shows a key: one try costs milliseconds, and holds the event loop.
-        for key in {(key.n, key.r, key.p): key for key in found}.values():
+        # Tries each set of parameters once at load time: a check costs milliseconds and blocks the event loop.
+        for key in {(key.n, key.r, key.p): key for key in entries}.values():
             _hash("", key)
     except OSError as error:
-        raise KeysUnreadable(f"{path}: {error.strerror}; `oncegate keys add` makes it") from error
+        raise KeysUnreadable(f"{path}: {error.strerror}; `oncegate keys add` creates it") from error
     except (msgspec.MsgspecError, ValueError) as error:
         raise error if isinstance(error, KeysUnreadable) else KeysUnreadable(f"{path}: {error}") from error
-    by_id = {key.id: key for key in found}
-    if len(by_id) != len(found):
-        raise KeysUnreadable(f"{path}: two keys have one id")
+    by_id = {key.id: key for key in entries}
+    if len(by_id) != len(entries):
+        raise KeysUnreadable(f"{path}: two keys have the same id")
     return by_id
 
 
 def made(
     name: str, roles: Iterable[Role], namespaces: Iterable[str], made_ms: int, tenant: str = ""
 ) -> tuple[ApiKey, str]:
-    """Makes a key: what the file keeps of it, and the text that is shown once."""
+    """Creates a key; returns its entry in the file, and its text, which is shown once and not stored."""
     key_id, secret = secrets.token_hex(6), secrets.token_hex(32)
     blank = ApiKey(key_id, name, tuple(roles), tuple(namespaces), made_ms, secrets.token_hex(16), "", tenant=tenant)
     return msgspec.structs.replace(blank, scrypt=_hash(secret, blank).hex()), f"og_{key_id}_{secret}"
 
 
 def write(path: Path, keys: Iterable[ApiKey]) -> None:
-    """Replaces the file of keys as a whole, readable for its owner alone; durable when this returns.
+    """Replaces the file of keys atomically, readable for its owner only; durable on return.
 
-    Raises OSError with its name: it is as it was.
+    Raises OSError with the file's name: the file is unchanged.
     """
     text = msgspec.json.format(msgspec.json.encode(_File([*keys])), indent=1) + b"\n"
     part = path.with_name(path.name + ".part")

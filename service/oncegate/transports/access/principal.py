@@ -1,4 +1,4 @@
-"""Says whose credential was shown, and what it may do where; the same for keys and tokens."""
+"""The authenticated caller, the same for keys and tokens."""
 
 from dataclasses import dataclass
 
@@ -8,9 +8,11 @@ from oncegate.transports.access.rights import Right, Role
 
 @dataclass(frozen=True)
 class Principal:
-    """Tells whose credential it is, what it may do, in which namespaces, and until when; None: until it is revoked.
+    """The name, roles and namespaces of a caller.
 
-    `tenant`: for whom quotas count it, together with others; empty: for itself alone.
+    Args:
+        until_ms: when the credential expires, by the wall clock; None: it is valid until it is revoked.
+        tenant: whose quotas it uses; empty: its own.
     """
 
     name: str
@@ -21,15 +23,15 @@ class Principal:
 
     @property
     def whose(self) -> tuple[str, frozenset[str]]:
-        """Returns the tenant that its quotas are of, its own name where it names none, and its namespaces."""
+        """Returns the key of its quotas (its tenant, else its name) and its namespaces."""
         return f"tenant {self.tenant}" if self.tenant else f"name {self.name}", self.namespaces
 
     def sees(self, namespace: str) -> bool:
-        """Tells whether its roles hold in this namespace."""
+        """Returns whether its roles apply to this namespace."""
         return ALL_NAMESPACES in self.namespaces or namespace in self.namespaces
 
     def may(self, right: Right, namespace: str | None) -> bool:
-        """Tells whether it has the right, in this namespace where the call is about one."""
+        """Returns whether it has the right, in this namespace if the call is about one."""
         if right.roles and not right.roles & self.roles:
             return False
         if right.everywhere:

@@ -1,7 +1,7 @@
-"""Names the role that each call needs: the one table, by the call's name, for every transport.
+"""The role that each call needs: one table for every transport.
 
-A call's name is the `operationId` of the OpenAPI document. Roles hold in the namespaces that a credential names, and
-none includes another: who administers a namespace cannot ack in it, who writes cannot read its rows.
+The name of a call is its `operationId` in the OpenAPI document. Roles apply to the namespaces that a credential lists,
+and no role includes another: an administrator cannot ack, and a writer cannot read rows.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from enum import Enum
 
 
 class Role(Enum):
-    """What a credential may do in its namespaces."""
+    """A role of a credential in its namespaces."""
 
     WRITE = "write"
     ACK = "ack"
@@ -20,9 +20,9 @@ class Role(Enum):
 
 @dataclass(frozen=True)
 class Right:
-    """What a call needs: one of `roles`; none of them: any valid credential, unless it is `public`.
+    """The requirement of a call: one of `roles`, or without roles any valid credential, unless it is `public`.
 
-    `everywhere`: it is about all namespaces, so the credential must name all of them.
+    `everywhere`: the call concerns all namespaces, so the credential must list all of them.
     """
 
     roles: frozenset[Role] = frozenset()
@@ -32,13 +32,13 @@ class Right:
 
 PUBLIC, KNOWN = Right(public=True), Right()
 WRITE, ACK, READ, ADMIN = (Right(frozenset({role})) for role in (Role.WRITE, Role.ACK, Role.READ, Role.ADMIN))
-# What a job has to know of its namespace before it writes, acks or reads.
+# Properties of a namespace that a job needs before it writes, acks or reads.
 ANY = Right(frozenset({Role.WRITE, Role.ACK, Role.READ, Role.ADMIN}))
-# An operator clears what dead tasks have left, and looks up how it stands.
+# Operators look up the state that dead tasks left behind before they resolve it.
 LOOK = Right(frozenset({Role.READ, Role.ADMIN}))
-# A topic is also made by its first write.
+# The first write creates a topic too.
 SETUP = Right(frozenset({Role.WRITE, Role.ADMIN}))
-# What is the gateway's, and not one namespace's.
+# Actions on the whole gateway.
 OPERATE = Right(frozenset({Role.ADMIN}), everywhere=True)
 SCRAPE = Right(frozenset({Role.METRICS}), everywhere=True)
 

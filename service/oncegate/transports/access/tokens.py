@@ -1,7 +1,8 @@
-"""Checks tokens of an issuer (JWT, RFC 7519) as credentials, by its public keys, and reads roles from their claims.
+"""Verifies tokens of an issuer (JWT, RFC 7519) by its public keys, and reads roles from their claims.
 
-joserfc does the cryptography: it takes the algorithms that it is given and no other, each with its own kind of key, so
-that no public key passes for the secret of HS256; it is typed, and needs `cryptography` alone, which is here already.
+joserfc does the cryptography. It accepts only the algorithms it is given, each with its own type of key, so that a
+public key cannot be used as the secret of HS256. It is typed and depends only on `cryptography`, which is installed
+anyway.
 """
 
 from collections.abc import Mapping
@@ -18,9 +19,9 @@ from oncegate.transports.access.issuer_keys import IssuerKeys
 from oncegate.transports.access.principal import Principal
 from oncegate.transports.access.rights import Role
 
-# Signatures by a private key alone. What is not here is refused: none, and HS256, whose checker could sign.
+# Only signatures by a private key. All others are refused: `none`, and HS256, whose verifier could sign.
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519")
-# As long as a header of many proxies; claims that say roles and namespaces are shorter.
+# The limit of many proxies for a header; claims with roles and namespaces are shorter.
 TOKEN_BYTES_MAX = 8 << 10
 NAMESPACES_MAX = 1_000
 _ROLES = {role.value: role for role in Role}
@@ -28,9 +29,9 @@ _ROLES = {role.value: role for role in Role}
 
 @dataclass(frozen=True)
 class TokenRules:
-    """Says which tokens are taken, and which claims tell what they may do; a name with dots goes into objects.
+    """Rules for accepting tokens, and the claims that hold their rights. Dots in the name of a claim go into objects.
 
-    `tenant_claim`: which one says for whom quotas count them; None: for whom `sub` says.
+    `tenant_claim`: the claim with the tenant whose quotas apply; None: quotas apply to `sub`.
     """
 
     issuer: str
@@ -43,7 +44,7 @@ class TokenRules:
 
 
 class BearerTokens:
-    """Checks the tokens of one issuer. `version` changes when what was checked may no longer hold."""
+    """Verifies the tokens of one issuer. `version` changes when earlier results may no longer be valid."""
 
     def __init__(self, rules: TokenRules, keys: IssuerKeys, clock: Clock) -> None:
         self._rules, self._keys, self._clock = rules, keys, clock
@@ -51,14 +52,14 @@ class BearerTokens:
 
     @property
     def version(self) -> int:
-        """Counts the sets of keys that were read; has them read again when it is time."""
+        """Number of sets of keys read so far; starts another read when one is due."""
         self._keys.look()
         return self._keys.version
 
     def check(self, token: str) -> Principal:
-        """Returns whose it is and what it may do. Raises Unauthenticated, KeysUnread."""
+        """Returns the principal of a token. Raises Unauthenticated, KeysUnread."""
         if len(token) > TOKEN_BYTES_MAX:
-            raise _refused(f"has more than {TOKEN_BYTES_MAX >> 10} KiB")
+            raise _refused(f"is longer than {TOKEN_BYTES_MAX >> 10} KiB")
         try:
             header = jws.extract_compact(token.encode("ascii"), registry=self._registry).headers()
             if not isinstance(header, dict) or not isinstance(header.get("alg"), str):
@@ -68,7 +69,7 @@ class BearerTokens:
             if key is None:
                 raise _refused("is signed with a key that its issuer does not publish")
             if key.get("alg", header.get("alg")) != header.get("alg"):
-                raise _refused("is signed by another algorithm than its key is for")
+                raise _refused("is signed with another algorithm than its key is for")
             claims = jwt.decode(token, key, registry=self._registry).claims
             self._rules_kept(claims)
         except (JoseError, ValueError, TypeError, OverflowError, RecursionError) as error:
@@ -98,12 +99,12 @@ class BearerTokens:
             return ""
         names = _words(claims, self._rules.tenant_claim)
         if len(names) != 1:
-            raise _refused("names no tenant, or several, in the claim that says it")
+            raise _refused("names no tenant, or more than one, in its tenant claim")
         return names[0]
 
 
 def _words(claims: Mapping[str, Any], name: str) -> list[str]:
-    """The texts of a claim: of a list, or between spaces, as `scope` has them; none where it is neither."""
+    """Returns the words of a claim: a list of strings, or one string split at spaces, like `scope`; else none."""
     found: Any = claims.get(name)
     if found is None:
         found = claims
@@ -119,11 +120,11 @@ def _refused(why: str) -> Unauthenticated:
 
 
 def _why(error: Exception) -> str:
-    """What is wrong, without anything that the token holds."""
+    """Returns the reason without any content of the token."""
     if isinstance(error, ExpiredTokenError):
-        return "is over"
+        return "has expired"
     if isinstance(error, MissingClaimError):
-        return "lacks a claim: iss, aud and exp are wanted"
+        return "lacks a claim: iss, aud and exp are required"
     if isinstance(error, InvalidClaimError):
-        return f"has a claim that is not taken here: {error.claim}"
-    return "is none that can be checked: its form, its algorithm or its signature is wrong"
+        return f"has a claim that is not accepted here: {error.claim}"
+    return "cannot be verified: its form, algorithm or signature is wrong"
