@@ -132,7 +132,7 @@ async def also_async(url: str, credentials: Credentials) -> int:
 
 
 def test_both_doors_take_only_callers_of_the_authority_that_their_files_name_now(files: Files) -> None:
-    """In order: strangers, a renewed certificate, unusable files, callers of another authority."""
+    """The cases in order: strangers, a renewed certificate, unusable files, callers of another authority."""
     grpc_port = free_port()
     with gateway(files, "--grpc-port", str(grpc_port), asks=True) as process:
         strangers_are_refused(process, grpc_port, files)

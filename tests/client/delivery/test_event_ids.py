@@ -44,7 +44,7 @@ def test_a_millisecond_with_more_events_than_numbers_borrows_from_the_next(gatew
 
 
 def test_processes_of_one_machine_never_make_the_same_id_twice_whatever_their_clocks(gateway: Gateway) -> None:
-    """Even a process that was paused while others started: its number is not held by a lease."""
+    """Covers a process that was paused while others started: its number does not depend on a lease."""
     processes = [EventIds(gateway, "host-1", wall_ms=WallClock()) for _ in range(3)]
     made = [ids.next() for _ in range(2) for ids in processes]
     assert len(set(made)) == 6

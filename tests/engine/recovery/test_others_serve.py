@@ -285,7 +285,7 @@ def _raised(error: Exception) -> Exception:
 
 
 async def test_a_ledger_that_lost_what_this_process_acknowledged_is_not_served_again() -> None:
-    """Also without a witness: no other process would know."""
+    """The check must not depend on a witness: no other process knows of the loss."""
     ledgers = await with_namespaces("default")
     async with serving(ledgers) as served:
         await served.claim("a")

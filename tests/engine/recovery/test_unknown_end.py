@@ -54,7 +54,7 @@ async def test_nothing_is_answered_until_the_index_is_rebuilt(served: Served) ->
 
 
 async def test_a_request_that_held_the_poisoned_shard_is_not_answered_by_it(served: Served) -> None:
-    """Not even from durable entries: the next owner may have granted the ids to others."""
+    """Durable entries do not allow an answer either: the next owner may have granted the ids to others."""
     claimed = await served.claim("a")
     done = await served.claim("b", token=2)
     await served.settle(Verb.COMPLETE, done.claim)

@@ -202,7 +202,7 @@ async def test_rows_of_another_request_at_that_position_are_no_place(served: Ser
 
 
 async def test_an_entry_of_another_claim_is_no_place(served: Served) -> None:
-    """Even with the same ids: forgotten and rewritten ids may be in both."""
+    """The ids alone do not decide: forgotten and rewritten ids may be in both entries."""
     await produce(served, 1, 2)
     store = served.shard.journal.index.claims
     store.rows.claim[store.table.rows_of(ids_of(served, [1]))[0]] += np.uint64(1)

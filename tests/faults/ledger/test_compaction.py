@@ -222,7 +222,7 @@ async def test_a_replay_under_way_keeps_what_it_reads(tmp_path, small_segments, 
 
 
 async def test_files_that_are_held_are_removed_when_they_are_let_go(tmp_path, small_segments, monkeypatch) -> None:
-    """Also without further appends."""
+    """The removal needs no further appends."""
     monkeypatch.setattr(ledgers_module, "WITNESS_SYNC_S", 0.01)
     data = tmp_path / "data"
     async with opened_at(data, create=True) as ledger:

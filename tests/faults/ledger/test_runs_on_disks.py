@@ -50,7 +50,7 @@ async def test_ids_are_found_in_merged_and_filtered_runs_on_the_disk(tmp_path) -
 
 @pytest.mark.parametrize("at", [100, BLOCK_BYTES + 100, -2 * BLOCK_BYTES + 3, -50])
 async def test_a_bit_that_flipped_on_the_disk_is_refused(tmp_path, at) -> None:
-    """In the header, a block, the fences, the footer."""
+    """Covers the header, a block, the fences and the footer."""
     ids, data = some_ids(0, 300, 7), tmp_path / "data"
     async with with_runs(data, create=True) as (_, files):
         files.write("a", encode([ids], {}))

@@ -149,7 +149,7 @@ def test_a_filter_of_another_format_function_or_library_is_not_loaded(kind) -> N
 
 
 def test_a_blocked_filter_of_another_size_is_not_loaded() -> None:
-    """From a version with another design."""
+    """Such a filter comes from a version with another design."""
     saved = b"".join(filled("blocked", 200)[0].encode())
     words = make("blocked", 200, 0.01).size_bytes // 8
     for other in ({"hashes": 6}, {"words": words + 1}, {"capacity": 400}, {"fpr": 0.001}):

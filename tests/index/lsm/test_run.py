@@ -92,7 +92,7 @@ def test_the_callers_metadata_about_a_run_is_kept() -> None:
 
 @pytest.mark.parametrize("kernels", KERNELS)
 def test_sorting_keeps_every_record(kernels) -> None:
-    """Also with uninformative high bits of the tags, and with several records of one id."""
+    """Covers tags with uninformative high bits, and several records of one id."""
     rng = np.random.default_rng(SEED)
     for tag_bits, count in ((2, 500), (20, 5_000), (40, 5_000), (64, 5_000), (64, 0), (64, 1)):
         tags = rng.integers(0, 1 << 64, count, dtype=np.uint64) >> np.uint64(64 - tag_bits)

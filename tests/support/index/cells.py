@@ -1,4 +1,4 @@
-"""How to reach each cell of the tables of free ids, and its expected answer, written by hand rather than read from
+"""The way to each cell of the tables of free ids, and its expected answer, written by hand rather than read from
 them."""
 
 from collections.abc import Callable

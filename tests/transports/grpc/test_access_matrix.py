@@ -125,7 +125,7 @@ def test_every_method_of_the_proto_is_in_the_table() -> None:
 
 
 def test_acks_need_the_role_of_drivers_forgetting_that_of_admins_and_all_else_that_of_writers() -> None:
-    """By hand, because a mistake in the table would otherwise agree with itself."""
+    """The expectation is written by hand, because a mistake in the table would otherwise agree with itself."""
     needs = {path.rpartition("/")[2]: CALLS[method.call].roles for path, method in METHODS.items()}
     roles = {"RegisterDriver": Role.ACK, "Ack": Role.ACK, "ForgetIdSet": Role.ADMIN}
     assert needs == {name: {roles.get(name, Role.WRITE)} for name in needs}

@@ -112,7 +112,7 @@ def test_no_route_is_left_out_of_the_table_and_no_row_is_left_over() -> None:
 
 
 def test_public_routes_and_acking_routes_are_the_intended_ones() -> None:
-    """By hand, because a mistake in the table would otherwise agree with itself."""
+    """The expectation is written by hand, because a mistake in the table would otherwise agree with itself."""
     assert {name for name, right in CALLS.items() if right.public} == {
         "getDocument", "getConsole", "getError", "liveProbe", "startupProbe", "readyProbe",
     }  # fmt: skip
