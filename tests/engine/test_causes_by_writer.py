@@ -9,10 +9,10 @@ import pytest
 from oncegate.core.causes import Cause
 from oncegate.core.claims import Verb as Settling
 from oncegate.core.writers import WriterId, encode
-from oncegate.engine.counts.counts import CLIENT, OTHER, VERSIONS_MAX, Clients
-from oncegate.engine.requests import WRITER
+from oncegate.engine.counts.counts import OTHER, VERSIONS_MAX, Clients
+from oncegate.engine.requests import NO_SENDER, Sender
 from tests.support.counted_causes import causes, produce
-from tests.support.memory_gateway import GatedLedgers, Served, rows_of, serving, wait_until, winner
+from tests.support.memory_gateway import SENDER, GatedLedgers, Served, rows_of, serving, wait_until, winner
 from tests.support.producing_lanes import lanes
 from tests.support.sealed import done, take
 
@@ -23,12 +23,11 @@ TASK = WriterId(QUERY, RUN, "7", stage=4, task=2, attempt=0, serial=10)
 @pytest.fixture(autouse=True)
 def nobody() -> Iterator[None]:
     yield
-    WRITER.set(b"")
-    CLIENT.set(None)
+    SENDER.set(NO_SENDER)
 
 
 def write_as(writer: WriterId | None) -> None:
-    WRITER.set(b"" if writer is None else encode(writer))
+    SENDER.set(NO_SENDER if writer is None else Sender(encode(writer)))
 
 
 async def compact(served: Served) -> None:
@@ -234,9 +233,9 @@ async def test_a_commit_by_an_older_run_than_the_one_that_committed_is_a_zombies
 async def test_rows_of_a_client_are_counted_by_its_program_and_version() -> None:
     async with serving() as served:
         clients = served.gateway.clients
-        CLIENT.set(clients.of("oncegate-spark/1.0.0 (x)"))
+        SENDER.set(Sender(client=clients.of("oncegate-spark/1.0.0 (x)")))
         await produce(served, "a", "b", "b", token=1)
-        CLIENT.set(clients.of("curl/8.5.0"))
+        SENDER.set(Sender(client=clients.of("curl/8.5.0")))
         await produce(served, "a", "c", token=2)
         counted = {name: (client.ids, sum(client.duplicates)) for name, client in clients.by_name.items()}
         assert counted == {("other", "other"): (0, 0), ("oncegate-spark", "1.0.0"): (3, 1), ("curl", "8.5.0"): (2, 1)}

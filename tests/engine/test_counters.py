@@ -30,7 +30,7 @@ def test_few_ids_are_counted_as_many_are(times: int) -> None:
     actions = [*COUNTED, SAME_INDEX, Action.DUPLICATE] * times
     verdicts = [*[Verdict.GRANTED] * (len(COUNTED) + 1), Verdict.DUPLICATE | Flag.OWN] * times
     counts = Counts()
-    counts.add_ids(np.array(actions, np.uint8), np.array(verdicts, np.uint8), None)
+    counts.add_ids(np.array(actions, np.uint8), np.array(verdicts, np.uint8), None, None)
     found = {name: count for name, count in counts.all(ShardIndex()).items() if count}
     assert found == {
         "granted": 2 * times,

@@ -135,7 +135,7 @@ CAUSES: tuple[Mutant, ...] = (
     one(
         "claims that are decided together keep no writer",
         "oncegate.engine.usecases.claim_batching::ClaimBatcher._grant",
-        without("request.writer"),
+        without("request.sender.writer"),
         f"{_ENGINE}::test_claims_that_are_decided_together_keep_their_writers",
     ),
     one(
@@ -147,7 +147,7 @@ CAUSES: tuple[Mutant, ...] = (
     one(
         "a claim's entry has no writer",
         "oncegate.engine.usecases.claim_batching::ClaimBatcher.decide",
-        replace("request.writer", "b''"),
+        replace("request.sender.writer", "b''"),
         f"{_EACH}[TASK_RETRY-claim]",
     ),
     one(
@@ -244,5 +244,17 @@ CAUSES: tuple[Mutant, ...] = (
         "oncegate_spark.protocol.names::takes_writer",
         replace("path.rpartition(':')[2] in _VERBS and '/drivers/' not in path", "path.rpartition(':')[2] in _VERBS"),
         f"{_CLIENTS}::test_registering_names_it_for_a_producer_and_not_for_a_driver",
+    ),
+    one(
+        "rows by id are counted for no client",
+        "oncegate.engine.usecases.produce::Records._by_id",
+        replace("request.sender.client", "None"),
+        f"{_ENGINE}::test_rows_of_a_client_are_counted_by_its_program_and_version",
+    ),
+    one(
+        "no request has a client program",
+        "oncegate.transports.incoming::admit",
+        replace("gateway.clients.of(head.user_agent)", "None"),
+        f"{_DOORS}::test_the_metrics_name_the_program_and_its_version",
     ),
 )

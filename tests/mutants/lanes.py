@@ -141,8 +141,8 @@ LANES: tuple[Mutant, ...] = (
         "produced by sequence without the one before",
         "oncegate.transports.decode.sequences::of_rows",
         replace(
-            "SequenceRequest(producer, epoch, token, call, found, asked.prev_sequence)",
-            "SequenceRequest(producer, epoch, token, call, found)",
+            "SequenceRequest(producer, epoch, token, call, found, asked.prev_sequence, sender=sender)",
+            "SequenceRequest(producer, epoch, token, call, found, sender=sender)",
         ),
         f"{_PRODUCERS}::test_a_gap_is_reported_in_every_encoding",
     ),

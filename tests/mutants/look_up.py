@@ -18,7 +18,7 @@ LOOK_UP: tuple[Mutant, ...] = (
         "oncegate.engine.usecases.claims::Claims.look_up",
         replace(
             "journal.counts.add(LOOKED_UP, len(request.ids))",
-            "journal.counts.add_ids(decision.actions.clip(max=5), decision.verdicts, None)",
+            "journal.counts.add_ids(decision.actions.clip(max=5), decision.verdicts, None, None)",
         ),
         f"{_HTTP}::test_a_look_up_grants_nothing_writes_nothing_and_is_no_duplicate",
     ),

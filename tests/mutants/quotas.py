@@ -117,7 +117,7 @@ QUOTAS: tuple[Mutant, ...] = (
         "tests/transports/access/test_tokens.py::test_tokens_name_their_tenant_by_one_claim_and_one_that_names_none_is_refused",
     ),
     *(
-        one(f"{brought} is nobody's", f"oncegate.transports.{address}", without("tenant="), f"{_BROUGHT}[{brought}]")
+        one(f"{brought} is nobody's", f"oncegate.transports.{address}", without("sender="), f"{_BROUGHT}[{brought}]")
         for brought, address in (
             ("claim-JSON", "http.routes.claims::_request_of_json"),
             ("claim-packed", "http.routes.claims::_request_of_raw"),
@@ -127,15 +127,20 @@ QUOTAS: tuple[Mutant, ...] = (
             ("produce-Arrow", "writes::produce_request"),
         )
     ),
+    one(
+        "look_up-JSON is nobody's",
+        "oncegate.transports.http.routes.claims::_look_up_request",
+        without("call.admitted.sender"),
+        f"{_BROUGHT}[look_up-JSON]",
+    ),
     *(
         one(
             f"{brought} is nobody's",
             f"oncegate.transports.{address}",
-            replace("call.admitted.tenant", "None"),
+            replace("call.admitted.sender.tenant", "None"),
             f"{_BROUGHT}[{brought}]",
         )
         for brought, address in (
-            ("look_up-JSON", "http.routes.claims::_look_up_request"),
             ("forget", "http.routes.operator::forget"),
             ("import", "http.routes.operator::take_in"),
         )

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from oncegate.core.causes import Cause
 from oncegate.engine.requests import ProduceRequest, Scope
-from tests.support.memory_gateway import Served, id16, rows_of
+from tests.support.memory_gateway import SENDER, Served, id16, rows_of
 
 
 def causes(served: Served) -> dict[str, int]:
@@ -18,5 +18,7 @@ def causes(served: Served) -> dict[str, int]:
 async def produce(served: Served, *ids: str, token: int, call: int = 1, batch: int | None = None) -> Any:
     prints = served.namespace.fingerprints().of_array(pa.array(ids, pa.string()))
     scope = None if batch is None else Scope("d", batch)
-    ask = ProduceRequest("topic", id16(token), call, rows_of(*range(len(ids))), prints, scope=scope)
+    ask = ProduceRequest(
+        "topic", id16(token), call, rows_of(*range(len(ids))), prints, scope=scope, sender=SENDER.get()
+    )
     return await served.namespace.records.produce(ask, served.deadline())

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any, TypeVar
@@ -24,12 +25,14 @@ from oncegate.engine.limits import Limits
 from oncegate.engine.namespace import Namespace
 from oncegate.engine.quotas import Tenant
 from oncegate.engine.requests import (
+    NO_SENDER,
     AbortRequest,
     ClaimRequest,
     ClaimResult,
     CommitRequest,
     ProduceRequest,
     Rows,
+    Sender,
     StageRequest,
     StageResult,
     Winner,
@@ -41,6 +44,8 @@ from oncegate.ports import Chunk, DuplicateTopic, Ledger, Mark, OpenLedger, Outp
 from oncegate.runs import MemoryRunFolders
 from oncegate.testing import FakeClock
 
+# The sender of the requests that the helpers make.
+SENDER: ContextVar[Sender] = ContextVar("sender", default=NO_SENDER)
 T = TypeVar("T")
 TURNS = 50
 
@@ -238,7 +243,7 @@ class Served:
     ) -> ClaimResult:
         namespace = self.namespace
         prints = namespace.fingerprints().of_array(pa.array(ids, pa.string()))
-        request = ClaimRequest(id16(token), call, prints, lease_ms, tenant=tenant)
+        request = ClaimRequest(id16(token), call, prints, lease_ms, sender=replace(SENDER.get(), tenant=tenant))
         return await namespace.claims.claim(request, self.deadline(timeout_ms))
 
     async def settle(self, verb: Any, claim: bytes | None, timeout_ms: int | None = None) -> Any:
@@ -256,7 +261,8 @@ class Served:
     ) -> StageResult:
         sha256 = hashlib.sha256(rows.data).digest()
         fingerprint = reduce(add, map(self.namespace.row_fingerprints.of_batch, rows.batches), EMPTY)
-        ask = StageRequest(name if name is not None else BATCH, owner, id16(token), chunk, sha256, rows, fingerprint)
+        staged = name if name is not None else BATCH, owner, id16(token), chunk, sha256, rows, fingerprint
+        ask = StageRequest(*staged, sender=SENDER.get())
         return await self.namespace.batches.stage(ask, self.deadline(timeout_ms))
 
     async def commit(
@@ -272,7 +278,9 @@ class Served:
         reads: bytes | None = None,
     ) -> Any:
         name = name if name is not None else BATCH
-        ask = CommitRequest(name, run, id16(nonce), winners, digest, previous, first_wins, reads_digest=reads)
+        ask = CommitRequest(
+            name, run, id16(nonce), winners, digest, previous, first_wins, reads_digest=reads, sender=SENDER.get()
+        )
         return await self.namespace.batches.commit(ask, self.deadline(timeout_ms))
 
     async def abort(self, *tokens: int, name: Name | None = None) -> Any:
@@ -280,7 +288,7 @@ class Served:
         return await self.namespace.batches.abort(ask, self.deadline())
 
     async def produce(self, rows: Rows, topic: str = "topic", call: int = 1, timeout_ms: int | None = None) -> Any:
-        request = ProduceRequest(topic, id16(1), call, rows)
+        request = ProduceRequest(topic, id16(1), call, rows, sender=SENDER.get())
         return await self.namespace.records.produce(request, self.deadline(timeout_ms))
 
     async def read(self, topic: str = "topic") -> list[int]:

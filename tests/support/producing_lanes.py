@@ -19,7 +19,7 @@ from oncegate.engine.producer_requests import (
     SequenceSettled,
 )
 from oncegate.engine.requests import ClaimRequest, ClaimResult, ProduceRequest, Rows, Scope, SequenceRequest
-from tests.support.memory_gateway import GatedLedgers, Served, id16, rows_of, serving
+from tests.support.memory_gateway import SENDER, GatedLedgers, Served, id16, rows_of, serving
 
 DRIVER_TOKEN = 90
 
@@ -50,7 +50,7 @@ class Lanes:
         gaps: Gaps = Gaps.ALLOW,
         source_id: str | None = None,
     ) -> ProducerResult:
-        ask = ProducerRequest(producer, id16(token), driver, lease_ms, gaps, source_id=source_id)
+        ask = ProducerRequest(producer, id16(token), driver, lease_ms, gaps, SENDER.get(), source_id)
         return await self.shard.producers.register(ask, self.served.deadline())
 
     async def claim(
@@ -64,7 +64,7 @@ class Lanes:
         lease_ms: int | None = None,
     ) -> ClaimResult:
         wanted = np.array(sequences, np.uint64)
-        ask = SequenceRequest(producer, epoch, id16(token), call, wanted, prev, lease_ms)
+        ask = SequenceRequest(producer, epoch, id16(token), call, wanted, prev, lease_ms, SENDER.get())
         return await self.shard.producers.claim(ask, self.served.deadline())
 
     async def settle(self, verb: Verb, call: int, token: int = 1, epoch: int = 1) -> SequenceSettled:
@@ -99,10 +99,11 @@ class Lanes:
     ) -> Any:
         """Produces rows whose column `n` is their sequence. `payloads`: the digests of their payloads."""
         wanted = np.array(sequences, np.uint64)
-        sequenced = SequenceRequest("p", epoch, id16(token), call, wanted)
+        sequenced = SequenceRequest("p", epoch, id16(token), call, wanted, sender=SENDER.get())
         rows = rows_of(*sequences) if rows is None else rows
         digests = None if payloads is None else np.array(payloads, np.uint32)
-        ask = ProduceRequest("topic", id16(token), call, rows, sequenced=sequenced, digests=digests)
+        sender = SENDER.get()
+        ask = ProduceRequest("topic", id16(token), call, rows, sequenced=sequenced, digests=digests, sender=sender)
         return await self.namespace.records.produce(ask, self.served.deadline())
 
     async def claim_ids(self, *ids: str, batch: int, token: int = 1, call: int = 1) -> ClaimResult:

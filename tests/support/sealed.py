@@ -10,7 +10,7 @@ import pyarrow as pa
 from oncegate.core.claims import IdState, Verb
 from oncegate.core.errors import LedgerFull
 from oncegate.engine.requests import ProduceRequest, TakeRequest
-from tests.support.memory_gateway import GatedLedgers, Served, id16, rows_of, serving, verdicts_of, wait_until
+from tests.support.memory_gateway import SENDER, GatedLedgers, Served, id16, rows_of, serving, verdicts_of, wait_until
 
 HOT = 8
 LEASE_MS = 30_000
@@ -33,7 +33,9 @@ async def done(served: Served, *ids: str, token: int = 1) -> None:
 
 async def take(served: Served, owner: int, *ids: str) -> list[str]:
     prints = served.namespace.fingerprints().of_array(pa.array(ids, pa.string()))
-    return verdicts_of(await served.shard.claims.take(TakeRequest(id16(owner), prints), served.deadline()))
+    return verdicts_of(
+        await served.shard.claims.take(TakeRequest(id16(owner), prints, sender=SENDER.get()), served.deadline())
+    )
 
 
 async def produce(served: Served, *ids: str, token: int = 1, call: int = 9) -> list[str]:

@@ -1,6 +1,6 @@
 """Describes what is asked of and answered about drivers, producers, lanes and what a dead task leaves; plain data."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from oncegate.core.claims import ClaimState
 from oncegate.core.errors import OncegateError
 from oncegate.core.producers import Gaps
-from oncegate.engine.requests import WRITER
+from oncegate.engine.requests import NO_SENDER, Sender
 from oncegate.ports import LanePlace
 
 
@@ -32,8 +32,7 @@ class DriverResult:
 class ProducerRequest:
     """Asks for a producer's next epoch.
 
-    driver: owns the producer for ever. lease_ms None: the default. gaps: whether sequences may be passed over. writer:
-    as of ClaimRequest.
+    driver: owns the producer for ever. lease_ms None: the default. gaps: whether sequences may be passed over.
     source_id: of the source that the sequences are of, as it is recorded for ever; None: not named.
     """
 
@@ -42,7 +41,7 @@ class ProducerRequest:
     driver: str
     lease_ms: int | None = None
     gaps: Gaps = Gaps.ALLOW
-    writer: bytes = field(default_factory=WRITER.get)
+    sender: Sender = NO_SENDER
     source_id: str | None = None
 
 

@@ -4,7 +4,6 @@ First free ids and rows, then batches and topics; those of producers and drivers
 """
 
 from collections.abc import Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,15 +12,30 @@ from numpy.typing import NDArray
 
 from oncegate.core.claims import ClaimState, IdTime, LeaseExpiry, OnLedgerDown
 from oncegate.core.entries.kinds import Name
+from oncegate.engine.counts.counts import Client
 from oncegate.engine.quotas import Tenant
 from oncegate.index.batches import Winner
 from oncegate.index.claims.results import Located
 from oncegate.ports import Chunk, RowRange
 
-# The writer whose request the running task answers, as of `core.writers`; empty: it did not name itself.
-WRITER: ContextVar[bytes] = ContextVar("writer", default=b"")
 Schema = Any  # pyarrow ships no types
 Batch = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Identifies the sender of one request, as the transport has read it.
+
+    writer: bytes of `core.writers`; empty: the request names no writer. client: the counts of the client program; None:
+    they are not counted. tenant: None: no tenant's quotas count the request.
+    """
+
+    writer: bytes = b""
+    client: Client | None = None
+    tenant: Tenant | None = None
+
+
+NO_SENDER = Sender()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +66,7 @@ class ClaimRequest:
     ids: fingerprints in their set, (n, 2) uint64. lease_ms None: the default. scope None: ids count for ever. digests:
     uint32[n], of the payload that comes with each id; None: they come alone. id_set: the set that was named, for the
     ledger's readers; None: none was. locate: the answer is to say where the first of each duplicate is. made_ms:
-    uint64[n], when each id was made, where the namespace's ids say so. writer: bytes of `core.writers`, as the door
-    noted it; empty: the caller did not name itself. tenant: whose quotas count the ids; None: nobody's.
+    uint64[n], when each id was made, where the namespace's ids say so.
     """
 
     token: bytes
@@ -65,8 +78,7 @@ class ClaimRequest:
     id_set: str | None = None
     locate: bool = False
     made_ms: NDArray[np.uint64] | None = None
-    writer: bytes = field(default_factory=WRITER.get)
-    tenant: Tenant | None = None
+    sender: Sender = NO_SENDER
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,8 +131,8 @@ class Rows:
 class TakeRequest:
     """Asks for ids to be an owner's for good.
 
-    owner: 16 bytes that stand for the owner's name. ids: fingerprints, (n, 2) uint64. id_set, locate, made_ms, writer,
-    tenant: as of ClaimRequest.
+    owner: 16 bytes that stand for the owner's name. ids: fingerprints, (n, 2) uint64. id_set, locate, made_ms: as
+    of ClaimRequest.
     """
 
     owner: bytes
@@ -129,19 +141,18 @@ class TakeRequest:
     id_set: str | None = None
     locate: bool = False
     made_ms: NDArray[np.uint64] | None = None
-    writer: bytes = field(default_factory=WRITER.get)
-    tenant: Tenant | None = None
+    sender: Sender = NO_SENDER
 
 
 @dataclass(frozen=True, eq=False)
 class LookUpRequest:
-    """Asks what is known of ids, and wants none granted: fingerprints, (n, 2) uint64. locate, made_ms, tenant:
-    as of ClaimRequest."""
+    """Asks what is known of ids, and wants none granted: fingerprints, (n, 2) uint64. locate, made_ms: as
+    of ClaimRequest."""
 
     ids: NDArray[np.uint64]
     locate: bool = False
     made_ms: NDArray[np.uint64] | None = None
-    tenant: Tenant | None = None
+    sender: Sender = NO_SENDER
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +160,7 @@ class SequenceRequest:
     """Asks for a claim of a producer's sequences. Calls of one epoch count up.
 
     sequences: uint64[n], strictly increasing. prev_sequence: the one before the first of them in the source; that says
-    that nothing lies between. lease_ms None: as registered. writer, tenant: as of ClaimRequest.
+    that nothing lies between. lease_ms None: as registered.
     """
 
     producer: str
@@ -159,8 +170,7 @@ class SequenceRequest:
     sequences: NDArray[np.uint64]
     prev_sequence: int | None = None
     lease_ms: int | None = None
-    writer: bytes = field(default_factory=WRITER.get)
-    tenant: Tenant | None = None
+    sender: Sender = NO_SENDER
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +189,8 @@ class ProduceRequest:
     """Asks for rows to be appended to a topic.
 
     ids: fingerprints, (n, 2) uint64, a row each; None: rows without ids. keys: uint64[n], a hash of each row's key,
-    which chooses its partition; None: the request goes whole to the next partition. digests, id_set, locate, made_ms,
-    writer, tenant: as of ClaimRequest.
+    which chooses its partition; None: the request goes whole to the next partition. digests, id_set, locate, made_ms:
+    as of ClaimRequest.
     sequenced: instead of ids, a sequence each; its token and call are the request's. beside: columns that are an id, a
     digest or a sequence, and need not be written where a record has nothing of their name. spilled: rows with ids that
     had waited; None: they come at once.
@@ -201,9 +211,8 @@ class ProduceRequest:
     made_ms: NDArray[np.uint64] | None = None
     beside: tuple[str, ...] = ()
     spilled: Spilled | None = None
-    writer: bytes = field(default_factory=WRITER.get)
     topic_ids: Mapping[str, bytes] = field(default_factory=dict)
-    tenant: Tenant | None = None
+    sender: Sender = NO_SENDER
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,7 +251,7 @@ class StageRequest:
     """Asks for one chunk of rows to be kept until its batch is committed.
 
     owner: the run, or the batch job's own uuid; a later owner's stages replace an older one's. fingerprint: 16 bytes,
-    of the rows. keys: as of ProduceRequest. writer: as of ClaimRequest.
+    of the rows. keys: as of ProduceRequest.
     """
 
     name: Name
@@ -253,7 +262,7 @@ class StageRequest:
     rows: Rows
     fingerprint: bytes
     keys: NDArray[np.uint64] | None = None
-    writer: bytes = field(default_factory=WRITER.get)
+    sender: Sender = NO_SENDER
 
 
 @dataclass(frozen=True)
@@ -271,7 +280,6 @@ class CommitRequest:
 
     digest: of the batch's input; reads_digest: of what it reads, the same also where digest is another; 32 bytes or
     None. source_offsets: where its source is to be read on behind this batch, kept as it is; empty: not known.
-    writer: as of ClaimRequest.
     """
 
     name: Name
@@ -283,7 +291,7 @@ class CommitRequest:
     first_wins: bool
     source_offsets: bytes = b""
     reads_digest: bytes | None = None
-    writer: bytes = field(default_factory=WRITER.get)
+    sender: Sender = NO_SENDER
 
 
 @dataclass(frozen=True)

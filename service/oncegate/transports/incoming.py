@@ -18,13 +18,11 @@ from dataclasses import dataclass
 from oncegate.core.errors import Stopping, TooLarge
 from oncegate.core.lifecycle import State, is_taken
 from oncegate.engine.admission import Admission
-from oncegate.engine.counts.counts import CLIENT
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.namespace import Namespace
 from oncegate.engine.policies.unchecked import Unchecked
-from oncegate.engine.quotas import Tenant
-from oncegate.engine.requests import WRITER
+from oncegate.engine.requests import Sender
 from oncegate.transports.access.principal import Principal
 from oncegate.transports.decode import identifiers
 from oncegate.transports.writers import writer_bytes
@@ -99,7 +97,7 @@ class Admitted:
     """Holds a request that was let in, until `release` is called when it is answered.
 
     name: the namespace's. serving: the handler of the request. deadline: the rest of its time. caller: the name of its
-    credential; empty: none is required. tenant: the tenant whose quotas count the request; None: no tenant's.
+    credential; empty: none is required.
     """
 
     gateway: Gateway
@@ -108,7 +106,7 @@ class Admitted:
     deadline: Deadline
     body: bytes | memoryview
     caller: str
-    tenant: Tenant | None
+    sender: Sender
 
     @property
     def namespace(self) -> Namespace:
@@ -138,8 +136,8 @@ async def admit(head: RequestHead, body: bytes | Read, gateway: Gateway, claims:
     if head.marks is not None:
         require_marks(serving, head.marks)
     tenant = gateway.tenants.of(whose)
-    WRITER.set(writer_bytes(head.writers, gateway.limits) if head.writers else b"")
-    CLIENT.set(gateway.clients.of(head.user_agent))
+    writer = writer_bytes(head.writers, gateway.limits) if head.writers else b""
+    sender = Sender(writer, gateway.clients.of(head.user_agent), tenant)
     serving.rates.take_bytes(size_bytes, tenant)
     admission, backlog = gateway.admission, serving.backlog
     is_sheddable = head.call not in SETTLING
@@ -161,7 +159,7 @@ async def admit(head: RequestHead, body: bytes | Read, gateway: Gateway, claims:
         deadline.on_decision = lambda: backlog.leave(size_bytes, gateway.clock.monotonic_ms())
         if (turn := gateway.turns.enter(name, size_bytes)) is not None:
             await _waited(turn, gateway, name, deadline)
-        return Admitted(gateway, name, serving, deadline, whole, caller, tenant)
+        return Admitted(gateway, name, serving, deadline, whole, caller, sender)
     except BaseException:
         deadline.decided()
         admission.give(room.size_bytes)

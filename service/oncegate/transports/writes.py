@@ -51,7 +51,7 @@ def produce_request(rows: Rows, asked: ProduceAsked, admitted: Admitted) -> Prod
     keys = key_hashes(rows, named.key, namespace.row_fingerprints)
     is_named = found is not None or not asked.sequences.absent
     digests = payloads.of_named_columns(rows, named.digest, is_named, namespace.payloads, limits)
-    sequenced = of_rows(rows, asked.sequences, bool(named.id), asked.token, asked.call)
+    sequenced = of_rows(rows, asked.sequences, bool(named.id), asked.token, asked.call, admitted.sender)
     column = asked.sequences.name
     return ProduceRequest(
         asked.topic,
@@ -68,7 +68,7 @@ def produce_request(rows: Rows, asked: ProduceAsked, admitted: Admitted) -> Prod
         made_ms=printer.made_ms,
         beside=(*named.id, *named.digest, *(() if column is None else (column,))),
         spilled=asked.spilled,
-        tenant=admitted.tenant,
+        sender=admitted.sender,
     )
 
 

@@ -3,7 +3,6 @@
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate
@@ -12,15 +11,11 @@ import numpy as np
 
 from oncegate.arraytypes import I64, U8
 from oncegate.core.causes import Cause
-from oncegate.core.claims import Action
 from oncegate.core.producers import ProducerAction as SequenceAction
 from oncegate.core.verdicts import Flag
 from oncegate.engine.counters import BY_CAUSE, COUNTERS, DUPLICATES, OWN_DUPLICATES, CounterRow
 from oncegate.engine.counts.duplicate_log import DuplicateLog
-from oncegate.engine.requests import ClaimRequest, ProduceRequest, TakeRequest
-from oncegate.index.claims.firsts import AskedBy, Duplicates, duplicates_of
-from oncegate.index.claims.results import ClaimDecision
-from oncegate.index.claims.store import ClaimStore
+from oncegate.index.claims.firsts import Duplicates
 from oncegate.index.shard import ShardIndex
 from oncegate.index.table.arrays import SAME_INDEX
 from oncegate.ports import Clock
@@ -67,32 +62,31 @@ class Counts:
         """Counts so many more of `row`; KeyError for one that is read of the index."""
         self._counts[row.name] += count
 
-    def add_cause(self, cause: Cause, count: int) -> None:
-        """Counts so many rows, or sequences, that came again for this cause."""
-        self._add_causes([count if one is cause else 0 for one in Cause])
-        self.add_brought(count)
-
-    def add_brought(self, count: int) -> None:
-        """Counts so many ids, sequences or rows for the client whose request it is."""
-        if (client := CLIENT.get()) is not None:
+    def add_cause(self, cause: Cause, count: int, client: "Client | None") -> None:
+        """Counts rows or sequences of a client's request that came again for this cause."""
+        self._add_causes([count if one is cause else 0 for one in Cause], client)
+        if client is not None:
             client.ids += count
 
-    def _add_causes(self, by_cause: Sequence[int]) -> None:
-        """Counts duplicates by cause, for the namespace and for the client whose request it is."""
+    def _add_causes(self, by_cause: Sequence[int], client: "Client | None") -> None:
+        """Counts duplicates by cause, for the namespace and for the client that sent the request."""
         for row, count in zip(BY_CAUSE, by_cause, strict=True):
             self._counts[row.name] += count
-        if (client := CLIENT.get()) is not None:
+        if client is not None:
             client.add(by_cause)
 
-    def add_ids(self, actions: U8, verdicts: U8, duplicates: Duplicates | None) -> None:
-        """Counts one request's ids: what was done about each (`core.claims.Action`, SAME_INDEX), and its verdict; and
-        what is known of those that are duplicates, None: none is."""
-        if (client := CLIENT.get()) is not None:
+    def add_ids(self, actions: U8, verdicts: U8, duplicates: Duplicates | None, client: "Client | None") -> None:
+        """Counts the ids of one request of a client.
+
+        actions: `core.claims.Action` or SAME_INDEX of each id. duplicates: the details of the ids that are duplicates;
+        None: no id is.
+        """
+        if client is not None:
             client.ids += len(actions)
         if same := actions.tobytes().count(SAME_INDEX):
-            self._add_causes([same if one is Cause.UPSTREAM else 0 for one in Cause])
+            self._add_causes([same if one is Cause.UPSTREAM else 0 for one in Cause], client)
         if duplicates is not None:
-            self._add_causes(np.bincount(duplicates.causes, minlength=len(Cause)).tolist())
+            self._add_causes(np.bincount(duplicates.causes, minlength=len(Cause)).tolist(), client)
             self.ages.add(self.ages.tally(duplicates.ages_ms))
             if self._log is not None:
                 self._log.add(duplicates.seen, len(duplicates.causes))
@@ -103,15 +97,18 @@ class Counts:
         for action, verdict in zip(actions.tolist(), verdicts.tolist(), strict=True):
             counts[OWN_DUPLICATES.name if verdict & _OWN_BIT else _BY_ACTION[action]] += 1
 
-    def add_sequences(self, actions: U8, verdicts: U8, cause: Cause = Cause.TASK_RETRY) -> None:
-        """Counts one request's sequences: what was done about each (`core.producers.Action`), its verdict, and why
-        those came again that other attempts wrote."""
+    def add_sequences(self, actions: U8, verdicts: U8, cause: Cause, client: "Client | None") -> None:
+        """Counts the sequences of one request of a client.
+
+        actions: `core.producers.Action` of each sequence. cause: of the duplicates that other attempts wrote.
+        """
         self._add(_BY_SEQUENCE_ACTION, actions, verdicts)
         own, by_cause = int(np.count_nonzero(verdicts & Flag.OWN)), [0] * len(Cause)
         by_cause[Cause.CLIENT_RETRY] = own
         by_cause[cause] = int(np.count_nonzero(actions == SequenceAction.DUPLICATE)) - own
-        self._add_causes(by_cause)
-        self.add_brought(len(actions))
+        self._add_causes(by_cause, client)
+        if client is not None:
+            client.ids += len(actions)
 
     def _add(self, names: dict[int, str], actions: U8, verdicts: U8) -> None:
         by_action = np.bincount(actions, minlength=256)
@@ -262,26 +259,3 @@ def product(user_agent: str | None) -> tuple[str, str]:
         return NONE, NONE
     found = _PRODUCT.fullmatch(user_agent)
     return (found[1], found[2]) if found is not None and found[1] in NAMES else (OTHER, OTHER)
-
-
-# The client whose request the running task answers; None: no door has named it.
-CLIENT: ContextVar[Client | None] = ContextVar("client", default=None)
-
-
-def duplicates_in(
-    store: ClaimStore,
-    request: ClaimRequest | ProduceRequest | TakeRequest,
-    decision: ClaimDecision,
-    wall_ms: int,
-    seen_max: int = 0,
-) -> Duplicates | None:
-    """Tells of the ids of a request that was decided just now and are duplicates why each came; None: none is.
-
-    `seen_max`: how many of them are described one by one.
-    """
-    if request.ids is None or Action.DUPLICATE not in decision.actions.tobytes():
-        return None
-    scope = None if request.scope is None else (request.scope.driver, request.scope.batch)
-    call = None if isinstance(request, TakeRequest) else request.call
-    asked = AskedBy(call or 0, decision.claim is not None, call is None, scope, request.writer, seen_max)
-    return duplicates_of(store, request.ids, decision.verdicts, decision.archives, asked, wall_ms)

@@ -131,7 +131,7 @@ class Unchecked:
         Raises Recovering where the first of each duplicate is asked for, or the ledger is there again; TooLarge,
         BadRequest, QuotaExceeded, DeadlinePassed: as a shard, nothing was passed.
         """
-        self.rates.take_ids(len(request.ids), request.tenant)
+        self.rates.take_ids(len(request.ids), request.sender.tenant)
         deadline.check()
         if len(request.ids) > self.limits.ids_per_request:
             raise TooLarge(f"{len(request.ids)} ids in one request; at most {self.limits.ids_per_request}")

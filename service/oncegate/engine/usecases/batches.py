@@ -117,7 +117,7 @@ class Batches:
             parts=parts,
             wall_ms=journal.wall_ms(),
             key_partitions=key_partitions,
-            writer=request.writer,
+            writer=request.sender.writer,
             column_topics=tuple(one.encode() for one in column_topics),
         )
         journal.counts.add(STAGED_ROWS, rows.rows)
@@ -205,8 +205,8 @@ class Batches:
         if row.outcome is not CommitOutcome.DUPLICATE:
             raise refusal(row.outcome, row.reason, request, record)
         journal.counts.add(DUPLICATE_COMMITS)
-        is_late = is_newer_run(record.run, request.writer, journal.index.claims.runs)
-        journal.counts.add_cause(Cause.ZOMBIE if is_late else Cause.BATCH_REPLAY, rows)
+        is_late = is_newer_run(record.run, request.sender.writer, journal.index.claims.runs)
+        journal.counts.add_cause(Cause.ZOMBIE if is_late else Cause.BATCH_REPLAY, rows, request.sender.client)
         ranges = await self._ranges(request, record, deadline)
         return self._duplicate(request, record, ranges, rows, facts.rows_equal)
 
@@ -253,7 +253,7 @@ class Batches:
             "version that is no number, as 2026-11-20, has no order"
         )
         journal.counts.add(LOWER_VERSIONS)
-        journal.counts.add_cause(Cause.BATCH_REPLAY, skipped)
+        journal.counts.add_cause(Cause.BATCH_REPLAY, skipped, request.sender.client)
         journal.observer.event("version_skipped", namespace=journal.namespace, detail=warning)
         return CommitResult("DUPLICATE", 0, (), skipped, 0, warning, higher_version=higher.version)
 
@@ -293,9 +293,10 @@ class Batches:
         suppressed = 0 if committed is None else committed.suppressed_rows
         await journal.group_commit.durable(position)
         journal.counts.add(COMMITTED_ROWS, rows)
-        journal.counts.add_brought(rows)
+        if (client := request.sender.client) is not None:
+            client.ids += rows
         for cause, count in causes.items():
-            journal.counts.add_cause(cause, count)
+            journal.counts.add_cause(cause, count, client)
         ranges = _of_spans(name.topic, spans)
         if self._places.elsewhere:
             ranges = (

@@ -23,15 +23,16 @@ from oncegate.core.entries.kinds import Claimed
 from oncegate.core.errors import OncegateError, QuotaExceeded
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.counters import QUOTA_CLAIMS, QUOTA_TENANT_CLAIMS
-from oncegate.engine.counts.counts import duplicates_in
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.quotas import Tenant
-from oncegate.engine.requests import ClaimRequest, ClaimResult
+from oncegate.engine.requests import ClaimRequest, ClaimResult, ProduceRequest, TakeRequest
 from oncegate.engine.usecases.batch_scopes import scoped
 from oncegate.hashing.payloads import digest_of_ids
 from oncegate.index.claims.decide import LEFT, ClaimBatch, decide, is_repeat
 from oncegate.index.claims.firsts import AskedBy, Duplicates, duplicates_of
 from oncegate.index.claims.lookup import renew, view_of
+from oncegate.index.claims.results import ClaimDecision
+from oncegate.index.claims.store import ClaimStore
 from oncegate.index.table.arrays import NO_DIGESTS, NO_TIMES
 from oncegate.ports.tracing import TraceSpan, current_span
 
@@ -147,9 +148,9 @@ class ClaimBatcher:
             lease_ms = view_of(store, claim, now_ms).lease_ms
         if len(decision.fresh) or len(decision.taken):
             assert not decision.again, "a repeat grants nothing new"
-            self._check_open(request.tenant)
+            self._check_open(request.sender.tenant)
             claim, fresh, taken = journal.random(16), decision.fresh.tobytes(), decision.taken.tobytes()
-            call, writer = (claim, request.token, request.call, digest), request.writer
+            call, writer = (claim, request.token, request.call, digest), request.sender.writer
             entry = Claimed(*call, lease_ms, wall_ms, fresh, taken, decision.digests, request.id_set, writer)
             rests_on = journal.record([entry] if request.scope is None else [entry, *scoped(request.scope, claim)])
         elif decision.claim is not None and bool((decision.actions == Action.BUSY).any()):
@@ -179,7 +180,7 @@ class ClaimBatcher:
         batch = self._first_calls(batch, journal.clock.monotonic_ms())
         if len(batch) < FEWEST or store.open_claims + len(batch) > journal.limits.open_claims:
             return
-        tenants = [one.request.tenant for one in batch]
+        tenants = [one.request.sender.tenant for one in batch]
         if any(tenant is not None and not tenant.has_room(len(batch)) for tenant in tenants):
             return
         wall_ms, names = journal.wall_ms(), journal.random(16 * len(batch))
@@ -187,7 +188,7 @@ class ClaimBatcher:
         for n, one in enumerate(batch):
             request, name, ids = one.request, names[16 * n : 16 * n + 16], one.request.ids.tobytes()
             call = (name, request.token, request.call, digest_of(request))
-            claims.append(Claimed(*call, one.lease_ms, wall_ms, ids, b"", b"", request.id_set, request.writer))
+            claims.append(Claimed(*call, one.lease_ms, wall_ms, ids, b"", b"", request.id_set, request.sender.writer))
         self._answer(batch, *journal.record_together(claims, _made_ms(batch)))
 
     def _first_calls(self, batch: list[Pending], now_ms: int) -> list[Pending]:
@@ -224,7 +225,9 @@ class ClaimBatcher:
         if Action.DUPLICATE not in claim_batch.answers.actions[at].tobytes():
             return None
         archives = None if claim_batch.archives is None else claim_batch.archives[at]
-        asked = AskedBy(request.call, is_repeat=False, writer=request.writer, seen_max=self._journal.counts.seen_max)
+        asked = AskedBy(
+            request.call, is_repeat=False, writer=request.sender.writer, seen_max=self._journal.counts.seen_max
+        )
         verdicts = claim_batch.answers.verdicts[at]
         return duplicates_of(self._store, request.ids, verdicts, archives, asked, self._journal.wall_ms())
 
@@ -267,3 +270,22 @@ def digest_of(request: ClaimRequest) -> bytes:
     if request.digests is None:
         return digest
     return hashlib.blake2b(digest + request.digests.tobytes(), digest_size=16).digest()
+
+
+def duplicates_in(
+    store: ClaimStore,
+    request: ClaimRequest | ProduceRequest | TakeRequest,
+    decision: ClaimDecision,
+    wall_ms: int,
+    seen_max: int = 0,
+) -> Duplicates | None:
+    """Returns the causes of a request's duplicates, right after its decision; None: it has none.
+
+    seen_max: how many duplicates are described one by one.
+    """
+    if request.ids is None or Action.DUPLICATE not in decision.actions.tobytes():
+        return None
+    scope = None if request.scope is None else (request.scope.driver, request.scope.batch)
+    call = None if isinstance(request, TakeRequest) else request.call
+    asked = AskedBy(call or 0, decision.claim is not None, call is None, scope, request.sender.writer, seen_max)
+    return duplicates_of(store, request.ids, decision.verdicts, decision.archives, asked, wall_ms)

@@ -14,12 +14,11 @@ from oncegate.engine.commit.journal import Journal
 from oncegate.engine.commit.places import Places
 from oncegate.engine.commit.proven import answers
 from oncegate.engine.counters import COMPLETED, LOOKED_UP, RELEASED
-from oncegate.engine.counts.counts import duplicates_in
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.policies import shadow
 from oncegate.engine.requests import ClaimRequest, ClaimResult, LookUpRequest, SettleResult, TakeRequest
 from oncegate.engine.usecases.batch_scopes import is_over, scoped, stale
-from oncegate.engine.usecases.claim_batching import IDS_MOST, ClaimBatcher
+from oncegate.engine.usecases.claim_batching import IDS_MOST, ClaimBatcher, duplicates_in
 from oncegate.index.claims.decide import decide_look_up, decide_take
 from oncegate.index.claims.firsts import Firsts, firsts_of
 from oncegate.index.claims.lookup import explain, renew, result_of, view_of
@@ -49,7 +48,7 @@ class Claims:
         written; LedgerDown: unknown, repeat the same token and call.
         """
         journal = self.journal
-        journal.rates.take_ids(len(request.ids), request.tenant)
+        journal.rates.take_ids(len(request.ids), request.sender.tenant)
         now_ms = journal.clock.monotonic_ms()
         began_ms = now_ms - deadline.waited_ms
         self._check_count(request.ids)
@@ -60,7 +59,7 @@ class Claims:
             await pending.waiter
             assert pending.decided is not None, "decided, or refused"
             result, actions, _, duplicates = pending.decided
-            journal.counts.add_ids(actions, result.verdicts, duplicates)
+            journal.counts.add_ids(actions, result.verdicts, duplicates, request.sender.client)
         else:
             deadline.check()
             result = await self.alone(request, lease_ms, deadline)
@@ -78,7 +77,7 @@ class Claims:
         result, actions, rests_on, duplicates = self._batcher.decide(request, lease_ms)
         firsts = self._firsts(request.ids, result.verdicts) if request.locate else None
         await self.journal.group_commit.durable(rests_on)
-        self.journal.counts.add_ids(actions, result.verdicts, duplicates)
+        self.journal.counts.add_ids(actions, result.verdicts, duplicates, request.sender.client)
         if firsts is None:
             return result
         return replace(result, located=await self._places.located(firsts, deadline))
@@ -97,7 +96,7 @@ class Claims:
         Repeating is harmless.
         Raises TooLarge, LedgerFull, DeadlinePassed: nothing was written; LedgerDown: unknown, repeat it.
         """
-        self.journal.rates.take_ids(len(request.ids), request.tenant)
+        self.journal.rates.take_ids(len(request.ids), request.sender.tenant)
         deadline.check()
         journal = self.journal
         self._check_count(request.ids)
@@ -110,11 +109,11 @@ class Claims:
         if len(decision.fresh) or len(decision.taken):
             journal.group_commit.check()
             fresh, taken = decision.fresh.tobytes(), decision.taken.tobytes()
-            entry = Taken(request.owner, journal.wall_ms(), fresh, taken, request.id_set, request.writer)
+            entry = Taken(request.owner, journal.wall_ms(), fresh, taken, request.id_set, request.sender.writer)
             rests_on = journal.record([entry, *scoped(request.scope, NO_CLAIM)])
         firsts = self._firsts(request.ids, decision.verdicts) if request.locate else None
         await journal.group_commit.durable(rests_on)
-        journal.counts.add_ids(decision.actions, decision.verdicts, duplicates)
+        journal.counts.add_ids(decision.actions, decision.verdicts, duplicates, request.sender.client)
         located = None if firsts is None else await self._places.located(firsts, deadline)
         return ClaimResult(None, 0, decision.verdicts, decision.numbers, located)
 
@@ -124,7 +123,7 @@ class Claims:
 
         Writes nothing, and is counted as no duplicate. Raises TooLarge, Recovering, DeadlinePassed.
         """
-        self.journal.rates.take_ids(len(request.ids), request.tenant)
+        self.journal.rates.take_ids(len(request.ids), request.sender.tenant)
         deadline.check()
         journal = self.journal
         self._check_count(request.ids)

@@ -17,12 +17,12 @@ from oncegate.engine.commit.journal import Journal
 from oncegate.engine.commit.places import UNASKED_MS, Places, place
 from oncegate.engine.commit.proven import answers
 from oncegate.engine.counters import PRODUCED_ROWS
-from oncegate.engine.counts.counts import duplicates_in
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.names import chosen, cut_name, produced
 from oncegate.engine.policies import shadow
 from oncegate.engine.requests import ProduceRequest, ProduceResult, SequenceRequest
 from oncegate.engine.usecases.batch_scopes import is_over, scoped, stale
+from oncegate.engine.usecases.claim_batching import duplicates_in
 from oncegate.engine.usecases.partitioning import Share, partition_of, shares, shares_aside
 from oncegate.engine.usecases.producers import Producers
 from oncegate.engine.usecases.topics import Topics, identify_topics
@@ -66,7 +66,7 @@ class Records:
         Raises SchemaMismatch, NotFound, TooLarge, TokenReused, Overloaded, LedgerFull, DeadlinePassed, with sequences
         also what `Producers.claim` does: nothing was written; LedgerDown: unknown, repeat the same token and call.
         """
-        self.journal.rates.take_ids(request.rows.rows, request.tenant)
+        self.journal.rates.take_ids(request.rows.rows, request.sender.tenant)
         if request.locate and request.ids is None:
             raise BadRequest("locate names the first of an id, and these rows have none; nothing was written")
         if self._topics.are_elsewhere:
@@ -104,7 +104,7 @@ class Records:
         else:
             rests_on = max(rests_on, self._topic_alone(request, entries, met))
         await self.journal.group_commit.durable(rests_on)
-        self.journal.counts.add_ids(decision.actions, decision.verdicts, duplicates)
+        self.journal.counts.add_ids(decision.actions, decision.verdicts, duplicates, request.sender.client)
         rows = _count(written)
         self.journal.counts.add(PRODUCED_ROWS, rows)
         earlier = await self._earlier_ranges(request, before, earlier_at, deadline)
@@ -276,7 +276,7 @@ class Records:
             fresh, taken, digests, taken_at = _ids(request, decision, share)
             ids = fresh, taken, digests, request.id_set, taken_at
             call = claim, request.token, request.call, digest, wall_ms
-            entries.append(Produced(*output, *call, *ids, *spilled, request.writer))
+            entries.append(Produced(*output, *call, *ids, *spilled, request.sender.writer))
             range_id = journal.random(16)
             outputs.append(WriteRange(range_id, f"topic:{request.topic}:{span.partition}", span.rows, share.data))
             origin = self._origin(request, share.row_indices, (*before, *spans))

@@ -78,7 +78,7 @@ class Producers:
         # Numbers count up, and none is free again: no producer is ever forgotten.
         number, epoch = (len(producers) + 1, 1) if registered is None else (registered.number, registered.epoch + 1)
         who, times = (request.producer, number, epoch, request.token, request.driver), (lease_ms, journal.wall_ms())
-        journal.record([ProducerRegistered(*who, *times, request.gaps, request.writer)])
+        journal.record([ProducerRegistered(*who, *times, request.gaps, request.sender.writer)])
 
     def _answer(self, producer: ProducerState) -> ProducerResult:
         done = producer.done()
@@ -109,7 +109,7 @@ class Producers:
         Raises UnknownProducer, Fenced, Gap, OutOfOrder, TokenReused, TooLarge, BadRequest, Overloaded, LedgerFull,
         DeadlinePassed: nothing was written; LedgerDown: unknown, repeat the same call.
         """
-        self.journal.rates.take_ids(len(request.sequences), request.tenant)
+        self.journal.rates.take_ids(len(request.sequences), request.sender.tenant)
         deadline.check()
         producer, decision, digest = self.decide(request, b"")
         lease_ms = producer.lease_ms if request.lease_ms is None else self.journal.limits.lease_of(request.lease_ms)
@@ -135,7 +135,7 @@ class Producers:
         try:
             producer = self.own(request.producer, request.epoch, request.token)
         except Fenced:
-            self.journal.counts.add_cause(Cause.ZOMBIE, len(request.sequences))
+            self.journal.counts.add_cause(Cause.ZOMBIE, len(request.sequences), request.sender.client)
             raise
         asked = request.sequences.tobytes() if digests is None else request.sequences.tobytes() + digests.tobytes()
         digest = hashlib.blake2b(asked, digest_size=16, person=person).digest()
@@ -215,10 +215,10 @@ class Producers:
 
         No entry holds which epoch wrote a sequence: those of older epochs are compared with the writer of the last one.
         """
-        writer, runs = request.writer or producer.writer, self.journal.index.claims.runs
+        writer, runs = request.sender.writer or producer.writer, self.journal.index.claims.runs
         cause = cause_between(writer, producer.writer_before, runs)
         cause = Cause.TASK_RETRY if cause is Cause.UNKNOWN else cause
-        self.journal.counts.add_sequences(decision.actions, decision.verdicts, cause)
+        self.journal.counts.add_sequences(decision.actions, decision.verdicts, cause, request.sender.client)
 
     @answers("settle_sequences", shadow.settled_sequences)
     async def settle(

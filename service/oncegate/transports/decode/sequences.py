@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from oncegate.core.errors import BadRequest, TooLarge
 from oncegate.core.producers import SEQUENCE_MAX
 from oncegate.engine.limits import Limits
-from oncegate.engine.requests import Rows, SequenceRequest
+from oncegate.engine.requests import Rows, Sender, SequenceRequest
 from oncegate.transports.decode import columns
 from oncegate.transports.decode.arrow_ipc import read_stream
 
@@ -67,7 +67,9 @@ class SequenceColumn:
         return (self.producer, self.epoch, self.name, self.prev_sequence) == (None, None, None, None)
 
 
-def of_rows(rows: Rows, asked: SequenceColumn, with_ids: bool, token: bytes, call: int) -> SequenceRequest | None:
+def of_rows(
+    rows: Rows, asked: SequenceColumn, with_ids: bool, token: bytes, call: int, sender: Sender
+) -> SequenceRequest | None:
     """Reads what the rows' own column claims of its producer; None where no producer is named.
 
     `with_ids`: the rows have ids too. Raises BadRequest.
@@ -83,7 +85,7 @@ def of_rows(rows: Rows, asked: SequenceColumn, with_ids: bool, token: bytes, cal
     found = of_column(pa.Table.from_batches(rows.batches, rows.schema).column(name), name)
     if asked.prev_sequence is not None:
         of_numbers([asked.prev_sequence], "prev_sequence")
-    return SequenceRequest(producer, epoch, token, call, found, asked.prev_sequence)
+    return SequenceRequest(producer, epoch, token, call, found, asked.prev_sequence, sender=sender)
 
 
 def of_column(column: pa.ChunkedArray, name: str) -> Sequences:

@@ -54,7 +54,7 @@ def _claim_request(message: pb.ClaimRequest, admitted: Admitted) -> ClaimRequest
         scope=scope_of(driver, batch),
         id_set=id_set,
         made_ms=printer.made_ms,
-        tenant=admitted.tenant,
+        sender=admitted.sender,
     )
 
 

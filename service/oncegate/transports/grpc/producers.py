@@ -22,7 +22,7 @@ async def register_producer(message: pb.RegisterProducerRequest, admitted: Admit
         raise BadRequest(f"gaps: there is no {message.gaps}; nothing was changed")
     token, lease_ms = sized(message.token, "token"), given(message, "lease_ms")
     gaps, source_id = _GAPS[message.gaps], given(message, "source_id")
-    request = ProducerRequest(message.producer, token, message.driver, lease_ms, gaps, source_id=source_id)
+    request = ProducerRequest(message.producer, token, message.driver, lease_ms, gaps, admitted.sender, source_id)
     result = await admitted.namespace.producers.register(request, admitted.deadline)
     return pb.RegisterProducerResponse(
         producer=message.producer,

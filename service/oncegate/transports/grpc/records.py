@@ -89,14 +89,12 @@ def _stage_request(message: pb.StageRequest, admitted: Admitted) -> StageRequest
     name, fingerprinter = _name(message.name, limits), namespace.row_fingerprints
     keys = columns.key_hashes(rows, _column_names(message.key_col), fingerprinter)
     fingerprint = records.fingerprint_of(rows, fingerprinter)
-    return StageRequest(name, message.owner, token, message.chunk, sha256, rows, fingerprint, keys)
+    return StageRequest(name, message.owner, token, message.chunk, sha256, rows, fingerprint, keys, admitted.sender)
 
 
 async def commit(message: pb.CommitRequest, admitted: Admitted) -> pb.CommitResponse:
     """Publishes the winners' rows under the batch's name, all or nothing."""
-    result = await admitted.namespace.batches.commit(
-        _commit_request(message, admitted.gateway.limits), admitted.deadline
-    )
+    result = await admitted.namespace.batches.commit(_commit_request(message, admitted), admitted.deadline)
     return pb.CommitResponse(
         outcome=_COMMITS[result.outcome],
         rows=result.rows,
@@ -109,7 +107,8 @@ async def commit(message: pb.CommitRequest, admitted: Admitted) -> pb.CommitResp
     )
 
 
-def _commit_request(message: pb.CommitRequest, limits: Limits) -> CommitRequest:
+def _commit_request(message: pb.CommitRequest, admitted: Admitted) -> CommitRequest:
+    limits = admitted.gateway.limits
     run = given(message, "run")
     if run is not None:
         check_name("run", run, limits)
@@ -125,6 +124,7 @@ def _commit_request(message: pb.CommitRequest, limits: Limits) -> CommitRequest:
         _FIRST_WINS[message.on_replay_mismatch],
         message.source_offsets.encode(),
         optional_sized(message, "reads_digest", _SHA256_BYTES),
+        admitted.sender,
     )
 
 

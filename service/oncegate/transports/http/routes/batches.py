@@ -42,14 +42,16 @@ def _stage_request(call: Call) -> StageRequest:
     name, fingerprinter = _name(asked, call.limits), call.namespace.row_fingerprints
     keys = columns.key_hashes(rows, columns.split_names(asked.key_col), fingerprinter)
     fingerprint = records.fingerprint_of(rows, fingerprinter)
-    return StageRequest(name, asked.owner, call.token, asked.chunk, sha256, rows, fingerprint, keys)
+    return StageRequest(
+        name, asked.owner, call.token, asked.chunk, sha256, rows, fingerprint, keys, call.admitted.sender
+    )
 
 
 @routes.post("/batches:commit", "commitBatch", [JSON], [JSON])
 async def commit(call: Call) -> Response:
     """Publish the winners' rows under the batch's name, all or nothing; a replay is answered DUPLICATE."""
     message = await call.message(_COMMIT)
-    engine_request = _commit_request(message, call.limits)
+    engine_request = _commit_request(message, call)
     result = await call.namespace.batches.commit(engine_request, call.deadline)
     outcome: Any = result.outcome
     reply = messages.CommitReply(
@@ -65,7 +67,8 @@ async def commit(call: Call) -> Response:
     return json_reply(reply, call.wanted, serving=call.namespace)
 
 
-def _commit_request(message: messages.CommitRequest, limits: Limits) -> CommitRequest:
+def _commit_request(message: messages.CommitRequest, call: Call) -> CommitRequest:
+    limits = call.limits
     if message.run is not None:
         check_name("run", message.run, limits)
     winners = tuple(
@@ -82,6 +85,7 @@ def _commit_request(message: messages.CommitRequest, limits: Limits) -> CommitRe
         message.on_replay_mismatch == "first_wins",
         (message.source_offsets or "").encode(),
         _optional_digest(message.reads_digest, "reads_digest"),
+        call.admitted.sender,
     )
 
 

@@ -62,7 +62,7 @@ def _request_of_json(call: Call) -> ClaimRequest:
         id_set=message.id_set,
         locate=locate,
         made_ms=printer.made_ms,
-        tenant=call.admitted.tenant,
+        sender=call.admitted.sender,
     )
 
 
@@ -81,7 +81,7 @@ def _request_of_raw(call: Call) -> ClaimRequest:
         id_set=id_set,
         locate=call.locate,
         made_ms=printer.made_ms,
-        tenant=call.admitted.tenant,
+        sender=call.admitted.sender,
     )
 
 
@@ -132,7 +132,7 @@ def _look_up_request(call: Call) -> tuple[LookUpRequest, str]:
     id_set = call.id_set if message is None else message.id_set
     printer = call.namespace.fingerprints(id_set, CLAIMED)
     found = _raw_ids(call, printer) if message is None else ids.of_json(message.ids, printer, call.limits)
-    asked = LookUpRequest(found, call.locate, printer.made_ms, call.admitted.tenant)
+    asked = LookUpRequest(found, call.locate, printer.made_ms, call.admitted.sender)
     return asked, chosen(id_set, CLAIMED, call.limits)
 
 
@@ -154,7 +154,7 @@ def _take_request(call: Call) -> TakeRequest:
         id_set=id_set,
         locate=call.locate,
         made_ms=printer.made_ms,
-        tenant=call.admitted.tenant,
+        sender=call.admitted.sender,
     )
 
 

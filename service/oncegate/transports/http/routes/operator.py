@@ -37,7 +37,7 @@ async def forget(call: Call) -> Response:
     found = await offload(call.weight, ids.of_json, message.ids, printer, limits)
     note = call.note(message.who, message.why)
     forgotten = await namespace.operations.actions.forget(
-        found, message.id_set, note, call.deadline, call.admitted.tenant
+        found, message.id_set, note, call.deadline, call.admitted.sender.tenant
     )
     return json_reply(messages.ForgetReply(forgotten), call.wanted, serving=namespace)
 
@@ -58,7 +58,7 @@ async def take_in(call: Call) -> Response:
     asked = call.query_as(messages.ImportQuery)
     known = await offload(call.weight, read_known, call.body, call.limits)
     note = call.note(asked.who, asked.why)
-    imported = await call.namespace.operations.carrying.take_in(known, note, call.deadline, call.admitted.tenant)
+    imported = await call.namespace.operations.carrying.take_in(known, note, call.deadline, call.admitted.sender.tenant)
     return json_reply(messages.ImportReply(imported), call.wanted, serving=call.namespace)
 
 

@@ -78,7 +78,7 @@ async def register(call: Call) -> Response:
     message, producer = await call.message(_PRODUCER), call.path["producer"]
     token, driver = identifiers.hex_bytes(message.token, 16, "token"), message.driver
     gaps, source_id = Gaps[message.gaps.upper()], message.source_id
-    engine_request = ProducerRequest(producer, token, driver, message.lease_ms, gaps, source_id=source_id)
+    engine_request = ProducerRequest(producer, token, driver, message.lease_ms, gaps, call.admitted.sender, source_id)
     result = await call.namespace.producers.register(engine_request, call.deadline)
     reply = messages.ProducerReply(
         producer,
@@ -124,7 +124,7 @@ def _request_of_json(call: Call) -> SequenceRequest:
         found,
         message.prev_sequence,
         message.lease_ms,
-        tenant=call.admitted.tenant,
+        sender=call.admitted.sender,
     )
 
 
@@ -135,7 +135,7 @@ def _request_of_raw(call: Call) -> SequenceRequest:
     is_packed, body = call.media == PACKED, call.whole
     found = sequences.of_packed(body) if is_packed else sequences.of_arrow(body, call.limits)
     return SequenceRequest(
-        call.path["producer"], epoch, token, number, found, prev, lease_ms, tenant=call.admitted.tenant
+        call.path["producer"], epoch, token, number, found, prev, lease_ms, sender=call.admitted.sender
     )
 
 
