@@ -25,9 +25,16 @@ KAFKA_PLAN: tuple[Mutant, ...] = (
     ),
     one(
         "the plan forgets the right to shorten topics",
-        "oncegate.ledgers.kafka.plan.needs::needs_of",
+        "oncegate.ledgers.kafka.plan::needs_of",
         without("'Delete'"),
         f"{_PLAN}::test_these_rights_are_enough_to_compact_and_to_shorten_the_topics",
+    ),
+    one(
+        "a client starts without a broker of its cluster",
+        "oncegate.ledgers.kafka.client::Client.bootstrap",
+        replace("self.cluster.brokers()", "True"),
+        "tests/faults/kafka/test_connection.py::"
+        "test_a_producer_whose_brokers_name_none_of_their_cluster_can_be_started_again",
     ),
     one(
         "a reader is asked for a writer's permission",
@@ -63,7 +70,7 @@ KAFKA_PLAN: tuple[Mutant, ...] = (
     ),
     one(
         "a check does not name the missing permission",
-        "oncegate.ledgers.kafka.plan.look::_held",
+        "oncegate.ledgers.kafka.plan::_held",
         replace("one not in operations", "False"),
         f"{_PLAN}::test_a_check_names_the_setting_and_the_right_that_are_not_as_they_have_to_be",
     ),

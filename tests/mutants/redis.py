@@ -17,6 +17,12 @@ REDIS: tuple[Mutant, ...] = (
         "tests/faults/redis/test_ledger_damage.py::test_an_unavailable_server_is_detected_without_an_append",
     ),
     one(
+        "a compaction in doubt leaves what waits for it in doubt",
+        "oncegate.ledgers.server.ledger::RemoteLedger._dying",
+        replace("not (by_append or isinstance(why, LedgerFenced))", "False"),
+        f"{_OWNERS}::test_a_compaction_in_doubt_leaves_no_append_in_doubt_that_waits",
+    ),
+    one(
         "a gateway whose server is away is ready until something is written",
         "oncegate.engine.recovery.owner::Owner._holds",
         replace("self._away() is not None", "False"),

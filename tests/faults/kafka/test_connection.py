@@ -3,12 +3,16 @@
 import asyncio
 import socket
 import struct
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from aiokafka.errors import NoBrokersAvailable
+from aiokafka.protocol.metadata import MetadataResponse_v0
 from aiokafka.protocol.produce import ProduceRequest
 
-from oncegate.ledgers.kafka.client import Session, parts_of
+from oncegate.ledgers.kafka.client import Client, Session, parts_of
+from oncegate.ledgers.kafka.transactions.guard import Guard
 from tests.support.memory_gateway import run_ready_tasks
 
 TOPICS = [("rows", [(0, bytearray(b"first")), (3, bytearray())]), ("ledger", [(0, memoryview(b"frame"))])]
@@ -56,3 +60,24 @@ async def test_a_connection_that_is_reset_has_ended_from_then_on_until_its_reade
     assert states
     assert all(states)
     server.close()
+
+
+async def test_a_producer_whose_brokers_name_none_of_their_cluster_can_be_started_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A broker that is starting answers so."""
+    closed: list[str] = []
+
+    async def session(_: Client, host: str, port: int) -> Any:
+        async def send(_: object) -> Any:
+            return MetadataResponse_v0([], [])
+
+        return SimpleNamespace(send=send, close=lambda: closed.append(f"{host}:{port}"))
+
+    monkeypatch.setattr(Client, "_session", session)
+    guard = Guard({"bootstrap_servers": ["127.0.0.1:1", "127.0.0.1:2"]}, "shard")
+    with pytest.raises(NoBrokersAvailable, match="name no broker of their cluster yet: try again") as refused:
+        await guard.start()
+    assert refused.value.retriable
+    assert guard.closed
+    assert sorted(closed) == ["127.0.0.1:1", "127.0.0.1:2"]

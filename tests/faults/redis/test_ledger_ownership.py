@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from oncegate.core.errors import LedgerDown, LedgerFenced, LedgerFull
+from oncegate.core.lifecycle import ENDS, AppendOutcome
 from oncegate.ledgers.disk import Disk, locked_folder
 from oncegate.ledgers.frames import End
 from oncegate.ledgers.redis import witnesses
@@ -121,6 +122,24 @@ async def test_an_append_is_in_doubt_while_its_server_is_away_and_known_once_it_
         server.start()
     async with prefix.opened() as opened:
         assert await entries(opened.ledger) == [b"a", b"b"]
+
+
+async def test_a_compaction_in_doubt_leaves_no_append_in_doubt_that_waits(
+    prefix: Prefix, proxy: RedisProxy, server: RedisServer
+) -> None:
+    """Appends wait for its frame: they were not begun, so none of them is written."""
+    async with prefix.opened(proxy) as opened:
+        await opened.ledger.append([b"a"], [])
+        proxy.hold_answer(APPEND)
+        compacting = asyncio.create_task(opened.ledger.compact(1, snapshot_of(b"state")))
+        await proxy.held.wait()
+        server.kill()
+        proxy.release()
+        with pytest.raises(LedgerDown, match="unknown whether it was written"):
+            await compacting
+        assert opened.end.ending is not None
+        assert ENDS[opened.end.ending.event].effect.waiting is AppendOutcome.NOT_WRITTEN
+        server.start()
 
 
 async def test_a_connection_that_the_server_closed_costs_no_append(prefix: Prefix, server: RedisServer) -> None:

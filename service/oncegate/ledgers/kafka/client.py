@@ -12,7 +12,7 @@ from typing import Any
 
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.conn import AIOKafkaConnection, CloseReason
-from aiokafka.errors import KafkaConnectionError, KafkaError, StaleMetadata
+from aiokafka.errors import KafkaConnectionError, KafkaError, NoBrokersAvailable, StaleMetadata
 from aiokafka.protocol.admin import SaslAuthenticateRequest
 from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.protocol.produce import ProduceRequest
@@ -36,7 +36,6 @@ _ENDED = getattr(select, "POLLRDHUP", select.POLLHUP)
 _CUT = (CloseReason.CONNECTION_BROKEN, CloseReason.CONNECTION_TIMEOUT, CloseReason.OUT_OF_SYNC)
 # How the arguments begin that a client hands on to its connections.
 _SECURITY = ("security_", "sasl_", "ssl_")
-_BOOTSTRAP = ("bootstrap", ConnectionGroup.DEFAULT)
 
 
 class Session(AIOKafkaConnection):  # type: ignore[misc]
@@ -87,7 +86,7 @@ class Session(AIOKafkaConnection):  # type: ignore[misc]
         return super().close(reason, exc)
 
     async def _do_sasl_handshake(self) -> None:
-        """Logs in as aiokafka does, which lets through what it stumbles over in an answer that is none."""
+        """Logs in as aiokafka does, and turns what it stumbles over in a malformed answer into NoAnswer."""
         try:
             await super()._do_sasl_handshake()
         except (ValueError, LookupError, AssertionError) as error:
@@ -128,7 +127,11 @@ class Client(AIOKafkaClient):  # type: ignore[misc]
         self._watch = watch
 
     async def bootstrap(self) -> None:
-        """Reads the cluster's metadata from the first broker that answers; KafkaConnectionError: none does."""
+        """Reads the cluster's metadata from the first broker that has some.
+
+        Raises KafkaConnectionError: none answers; NoBrokersAvailable: those that do name no broker. Retry.
+        """
+        names_none = False
         for host, port, _ in self.hosts:
             try:
                 session = await self._session(host, port)
@@ -139,19 +142,19 @@ class Client(AIOKafkaClient):  # type: ignore[misc]
             except (KafkaError, TimeoutError):
                 session.close()
                 continue
+            session.close()
             if self.cluster.brokers():
-                session.close()
-            else:
-                # A cluster without topics may name no brokers: aiokafka asks this one until it does.
-                self._conns[_BOOTSTRAP] = session
-            break
+                break
+            names_none = True
         else:
+            if names_none:
+                raise NoBrokersAvailable("brokers answer, and name no broker of their cluster yet: try again")
             raise KafkaConnectionError(f"Unable to bootstrap from {self.hosts}")
         if self._sync_task is None:  # type: ignore[has-type]
             self._sync_task = asyncio.create_task(self._md_synchronizer())
 
     async def _get_conn(self, node_id: Any, *, group: Any = ConnectionGroup.DEFAULT, no_hint: bool = False) -> Any:
-        """Returns an open session to a broker; None: there is none now, and metadata is read again."""
+        """Returns an open session to a broker; None: there is none now, and the metadata is refreshed."""
         key = (node_id, group)
         if (session := self._conns.get(key)) is not None and session.connected():
             return session
@@ -202,7 +205,7 @@ class Client(AIOKafkaClient):  # type: ignore[misc]
         return session
 
     async def send(self, node_id: Any, request: Any, *, group: Any = ConnectionGroup.DEFAULT) -> Any:
-        """Sends to a broker, and returns its answer; KafkaError."""
+        """Sends a request to a broker and returns its answer; KafkaError."""
         self._watch.require()
         answer = await super().send(node_id, request, group=group)
         self._watch.answered(answer)
@@ -214,12 +217,12 @@ class Client(AIOKafkaClient):  # type: ignore[misc]
         return numbers
 
     def leader_of(self, partition: Partition) -> int:
-        """Returns the broker that leads a partition; `NO_LEADER`: none does now, or it is not known."""
+        """Returns the broker that leads a partition; `NO_LEADER`: it has none, or the leader is not known."""
         leader = self.cluster.leader_for_partition(TopicPartition(*partition))
         return NO_LEADER if leader is None else int(leader)
 
     async def drop(self) -> None:
-        """Drops all connections, with nothing flushed; what waits for an answer fails."""
+        """Closes all connections without flushing; requests that wait for an answer fail."""
         for session in list(self._conns.values()):
             session.close()
         with suppress(KafkaError, TimeoutError):

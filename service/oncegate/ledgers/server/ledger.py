@@ -2,12 +2,12 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Sequence
 from contextlib import aclosing
 from typing import ClassVar, Generic, TypeVar
 
-from oncegate.core.errors import LedgerDamaged, LedgerFenced, OncegateError
-from oncegate.core.lifecycle import EndCell, Event
+from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, OncegateError
+from oncegate.core.lifecycle import EndCell, Event, end_of
 from oncegate.ledgers.catalog import Catalog, CatalogChange, Location
 from oncegate.ledgers.fold import Fold
 from oncegate.ledgers.frames import Compacted
@@ -16,6 +16,7 @@ from oncegate.ledgers.uncancelled import uncancelled
 from oncegate.ports import Chunk, History, Mark, OpenLedger, OutputChange, Replayed, Storage, TopicsElsewhere
 
 F = TypeVar("F", bound=Fold)
+T = TypeVar("T")
 
 
 class RemoteLedger(ABC, Storage, Generic[F]):
@@ -48,18 +49,16 @@ class RemoteLedger(ABC, Storage, Generic[F]):
         """Names the topic or key of its frames, for messages."""
 
     def opened(self) -> OpenLedger:
-        """Returns it as the engine takes it."""
         history = History(self.epoch, compacted=self.compacted_position)
         return OpenLedger(self, self.key, history, self.end, self, self._topics_elsewhere, self)
 
     @property
     def mark(self) -> Mark:
-        """Implements the port's `Ledger.mark`."""
         return self._fold.mark
 
     @property
     def compacted_position(self) -> int:
-        """The position up to which entries were compacted; 0 when none were."""
+        """Returns the position up to which entries were compacted; 0: none were."""
         return self._fold.compacted.position if self._fold.compacted else 0
 
     @property
@@ -107,6 +106,25 @@ class RemoteLedger(ABC, Storage, Generic[F]):
         elif self._ending is None:
             self._ending = asyncio.create_task(self._end_once_free(why))
 
+    async def _dying(self, writing: Awaitable[T], *, by_append: bool = False) -> T:
+        """Waits for a write; an unknown outcome, another owner or damage ends the ledger, and is raised.
+
+        Only an append of this ledger is in doubt then. Where a snapshot or a deletion failed, appends wait for it and
+        were not begun. A fence is certain for both: it refuses all that this owner writes.
+        """
+        try:
+            return await writing
+        except (LedgerFenced, LedgerDown, LedgerDamaged) as error:
+            why = await self._end_of(error)
+            self.end.write(end_of(why, beside=not (by_append or isinstance(why, LedgerFenced))), why)
+            if why is error:
+                raise
+            raise why from error
+
+    async def _end_of(self, error: OncegateError) -> OncegateError:
+        """Returns the error that a ledger ends by when a write meets this one."""
+        return error
+
     async def _end_once_free(self, why: OncegateError) -> None:
         async with self._one:
             self.end.write_beside(why)
@@ -143,7 +161,7 @@ class RemoteLedger(ABC, Storage, Generic[F]):
         return Compacted(mark.position, mark.ledger, mark.chain, serial, chain, states_from, *places, key)
 
     def _changed(self, changes: Sequence[CatalogChange]) -> list[Location]:
-        """Applies what was written; returns where lies what nothing names any more."""
+        """Applies written changes; returns the locations that nothing names any more."""
         if self._taking is not None:
             self._taking.changed(changes)
         return self._fold.apply(changes)

@@ -1,15 +1,13 @@
 """The ledger on Kafka: one append is one transaction of its output ranges and its frame."""
 
-from collections.abc import AsyncGenerator, Awaitable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 from functools import partial
-from typing import TypeVar
 
 from aiokafka.errors import KafkaError
 
 from oncegate.clock import now_s
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError, Rejected, TooLarge
-from oncegate.core.lifecycle import end_of as end_by_append
 from oncegate.ledgers.catalog import CatalogChange, Location
 from oncegate.ledgers.frames import ENTRIES_BYTES_MAX, AnyChange
 from oncegate.ledgers.kafka.namespaces import NamespaceTopic
@@ -34,7 +32,6 @@ from oncegate.ports import AppendRefused, Chunk, Mark, OutputChange, Replayed, T
 
 # Witness and deletions may fail for so long while appends succeed; what stops both is told by the appends.
 BEHIND_S = 60.0
-T = TypeVar("T")
 
 
 class KafkaLedger(RemoteLedger[Fold]):
@@ -91,7 +88,7 @@ class KafkaLedger(RemoteLedger[Fold]):
             sending = ranges.batches(self._outputs.stages, self.topics, self._fold.end.serial)
             try:
                 async with aclosing(sending) as batches:
-                    await self._write_dying(self._writer.write(batches, entries, changes_of))
+                    await self._dying(self._writer.write(batches, entries, changes_of), by_append=True)
             except LedgerFull as error:
                 self._suspend(error)
                 self._refuse_part(error, ranges)
@@ -139,7 +136,7 @@ class KafkaLedger(RemoteLedger[Fold]):
     async def _write_piece(self, data: bytes) -> Location:
         async with self._one:
             self.end.check()
-            (offset,) = await self._write_dying(self._writer.write_blob(Blobs(self._place.states, [data])))
+            (offset,) = await self._dying(self._writer.write_blob(Blobs(self._place.states, [data])))
             return location(offset, data)
 
     async def _replace(self, mark: Mark, places: tuple[Places, Places]) -> None:
@@ -147,20 +144,9 @@ class KafkaLedger(RemoteLedger[Fold]):
         fold, since = self._fold, self._taking.changes_since
         states_from = min((at.offset for several in places for at in several), default=0)
         compacted = self._compacted(mark, places, states_from, self._place.keys.wrap(self.key))
-        offset = await self._write_dying(self._writer.write((), (), lambda _: [compacted, *since]))
+        offset = await self._dying(self._writer.write((), (), lambda _: [compacted, *since]))
         if offset is not None:
             fold.adopt(compacted, offset)
-
-    async def _write_dying(self, writing: Awaitable[T]) -> T:
-        """Waits for a write; an unknown outcome, another owner or damage ends the ledger."""
-        try:
-            return await writing
-        except (LedgerFenced, LedgerDown, LedgerDamaged) as error:
-            why = await self._end_of(error)
-            self.end.write(end_by_append(why), why)
-            if why is error:
-                raise
-            raise why from error
 
     async def _end_of(self, error: OncegateError) -> OncegateError:
         """Returns why it ends: what a slow owner misses may have been deleted by a newer one, and is no damage then."""
@@ -252,12 +238,12 @@ class KafkaLedger(RemoteLedger[Fold]):
 
     async def _renew(self) -> None:
         """What a lost broker has left open in users' topics waits for no append: others read there."""
-        if not (self._writer.is_worn and len(self._fold.sent_to)):
+        if not (self._writer.is_worn and self._fold.sent_to):
             return
         async with self._one:
             if self.end.ending is None:
                 with suppress(LedgerFull):
-                    await self._write_dying(self._writer.renew())
+                    await self._dying(self._writer.renew())
 
     async def _shorten_stages(self) -> None:
         """What was committed or given up goes soon: it may be all that users write."""

@@ -1,11 +1,9 @@
 """The ledger on Redis: one append is one script, of a frame and the rows beside it."""
 
-from collections.abc import AsyncGenerator, Awaitable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
-from typing import TypeVar
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull
-from oncegate.core.lifecycle import end_of
 from oncegate.ledgers.catalog import NOWHERE, Location, change_of, located
 from oncegate.ledgers.redis.connection import Lost, OtherServer, Refused, Unreachable, unusable
 from oncegate.ledgers.redis.server import Evicts, NoTopics
@@ -19,7 +17,6 @@ from oncegate.ports import Chunk, Mark, OutputChange, Replayed, TopicsElsewhere,
 
 # Deleted by one script, which the server does nothing beside.
 DROPPED_AT_ONCE = 1_000
-T = TypeVar("T")
 
 
 class RedisLedger(RemoteLedger[Fold]):
@@ -43,12 +40,11 @@ class RedisLedger(RemoteLedger[Fold]):
 
     @property
     def where(self) -> str:
-        """Names the key of its frames."""
         return self._place.where
 
     @property
     def epoch(self) -> int:
-        """The fence of this opening."""
+        """Returns the fence of this opening."""
         return self._fence
 
     def durability(self) -> str:
@@ -75,10 +71,11 @@ class RedisLedger(RemoteLedger[Fold]):
             places = (location(f"{serial}-{number}", one.data, one.sha256) for number, one in enumerate(ranges, 1))
             changes = located(plan, places)
             gone = self._gone[:DROPPED_AT_ONCE]
-            await self._dying(self._writer.write(entries, changes, [one.data for one in ranges], gone))
+            written = self._writer.write(entries, changes, [one.data for one in ranges], gone)
+            await self._dying(written, by_append=True)
             self._gone[: len(gone)] = []
             self._gone += [id_of(at) for at in self._changed(changes)]
-            await self._dying(self._witness.see(self._fold.end))
+            await self._dying(self._witness.see(self._fold.end), by_append=True)
 
     def _pieces(self) -> Pieces:
         return Pieces(self._write_piece)
@@ -99,14 +96,6 @@ class RedisLedger(RemoteLedger[Fold]):
         self._gone[: len(gone)] = []
         fold.adopt(compacted, fold.end.serial)
         await self._dying(self._witness.see(fold.end))
-
-    async def _dying(self, writing: Awaitable[T]) -> T:
-        """Waits for a write; an unknown outcome, another owner or damage ends the ledger."""
-        try:
-            return await writing
-        except (LedgerFenced, LedgerDown, LedgerDamaged) as error:
-            self.end.write(end_of(error), error)
-            raise
 
     def _replayed(self, from_position: int) -> AsyncGenerator[Sequence[Replayed], None]:
         return replayed(StreamReader(self._reading, self._place), self._fold, from_position)
@@ -166,7 +155,7 @@ class RedisLedger(RemoteLedger[Fold]):
         return self._away
 
     async def _shorten(self) -> None:
-        """Every deletion is by the owner, behind a frame that it has written."""
+        """Deletes only what the owner has replaced by a frame of its own."""
         while self._gone:
             async with self._one:
                 self.end.check()
