@@ -187,7 +187,7 @@ DIRECT: tuple[Mutant, ...] = (
             ("oncegate.ledgers.kafka.shard.direct::DirectTopic.read", replace("(low, end)", "((low, _), end)")),
             (
                 "oncegate.ledgers.kafka.shard.direct::DirectTopic.read",
-                replace("await found.bounds(at)", "(await found.bounds(at), await found.stable_end(at))"),
+                replace("await reader.bounds(at)", "(await reader.bounds(at), await reader.stable_end(at))"),
             ),
         ),
         (f"{_KAFKA}::test_another_lanes_open_transaction_holds_a_question_until_its_deadline",),

@@ -79,9 +79,7 @@ KAFKA_MATRIX: tuple[Mutant, ...] = (
     one(
         "readers of users' topics wait for the next append",
         "oncegate.ledgers.kafka.shard.ledger::KafkaLedger._renew",
-        replace(
-            "not (self._writer.is_worn and len(self._fold.sent_to))", "self._writer.is_worn or len(self._fold.sent_to)"
-        ),
+        replace("not (self._writer.is_worn and self._fold.sent_to)", "self._writer.is_worn or self._fold.sent_to"),
         f"{_USERS}::test_an_owner_writes_them_without_an_append",
     ),
     one(
@@ -126,7 +124,7 @@ KAFKA_MATRIX: tuple[Mutant, ...] = (
         "the topics of a transaction that no frame names are not checked",
         "oncegate.ledgers.kafka.shard.ownership::Ownership._end_all",
         delete(
-            "self.user_partitions.look_at((one for state in before for one in state.partitions if self._is_users(one)))"
+            "self.user_partitions.look_at((one for state in before for one in state.partitions if one not in place.partitions))"
         ),
         "tests/faults/kafka/test_leaderless_topic.py::test_readers_go_on_behind_an_abort_that_met_no_leader",
     ),

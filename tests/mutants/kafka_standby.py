@@ -123,7 +123,7 @@ KAFKA_STANDBY: tuple[Mutant, ...] = (
             ("oncegate.ledgers.kafka.followed::FollowedTopics._new_frames", replace("end", "(_, end)", nth=1)),
             (
                 "oncegate.ledgers.kafka.followed::FollowedTopics._new_frames",
-                replace("committed.stable_end", "committed.bounds"),
+                replace("self._reader.stable_end", "self._reader.bounds"),
             ),
         ),
         (f"{_LEDGERS}::test_a_transaction_left_open_by_its_owner_blocks_no_reader",),

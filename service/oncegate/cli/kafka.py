@@ -17,8 +17,7 @@ from oncegate.core.errors import BadRequest
 from oncegate.engine.names import DEFAULT_NAMESPACE, check_namespace
 
 if TYPE_CHECKING:
-    from oncegate.ledgers.kafka.plan.look import Looked
-    from oncegate.ledgers.kafka.plan.needs import Needs, Right
+    from oncegate.ledgers.kafka.plan import Looked, Needs, Right
 
 
 class PlanFormat(StrEnum):
@@ -71,7 +70,7 @@ def plan(
         if check:
             _print_looked(_looked(needs, address, printed), printed)
         elif printed is PlanFormat.COMMANDS:
-            from oncegate.ledgers.kafka.plan.commands import commands
+            from oncegate.ledgers.kafka.plan import commands
 
             config = None if address.security.protocol == "PLAINTEXT" else command_config
             sys.stdout.write("".join(f"{line}\n" for line in commands(needs, address.bootstrap, config)))
@@ -94,7 +93,7 @@ def _needs(
     # Its client is an extra, and takes a quarter of a second to import.
     try:
         from oncegate.ledgers.kafka.address import parse_address
-        from oncegate.ledgers.kafka.plan.needs import needs_of
+        from oncegate.ledgers.kafka.plan import needs_of
     except ModuleNotFoundError as error:
         raise BadRequest(f"a ledger on Kafka needs {error.name}: pip install 'oncegate[kafka]'") from error
     for name in namespaces:
@@ -104,7 +103,7 @@ def _needs(
 
 
 def _looked(needs: "Needs", address: Any, printed: PlanFormat) -> "list[Looked]":
-    from oncegate.ledgers.kafka.plan.look import look
+    from oncegate.ledgers.kafka.plan import look
 
     if printed is PlanFormat.COMMANDS:
         raise BadRequest(

@@ -21,11 +21,11 @@ class Keys:
         self._masters = masters
 
     def wrap(self, key: bytes) -> bytes:
-        """Returns what stands in a topic for the key."""
+        """Returns the wrapped key."""
         return _WRAPPED + aes_key_wrap(self._masters[0], key) if self._masters else _BARE + key
 
     def unwrap(self, data: bytes) -> bytes:
-        """Returns the key. KeyMismatch: it was wrapped with a master key that is not here."""
+        """Returns the key. KeyMismatch: it was wrapped with a master key that is not given."""
         if data[:1] == _BARE and len(data) == 1 + KEY_BYTES:
             return data[1:]
         for master in self._masters:
@@ -41,7 +41,7 @@ class Keys:
 
 
 def read_keys(*files: Path | None) -> Keys:
-    """Reads master keys, the present one first; BadRequest: a file holds none."""
+    """Reads the master keys, the current one first; BadRequest: a file holds none."""
     return Keys(*(_read(path) for path in files if path is not None))
 
 

@@ -98,12 +98,10 @@ class MemoryLedger:
             yield entries[first : first + BATCH_ENTRIES]
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
-        """Implements the port's `Outputs.fetch`."""
         found = self._store.catalog.find(topic, partition, offset, max_rows, max_bytes)
         return [Chunk(held.first_offset, held.rows, self._store.ranges[held.location]) for held in found]
 
     async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
-        """Implements the port's `Ledger.compact`."""
         self.end.check()
         self._mark_at(position)
         entries = [bytes(entry) async for entry in snapshot]
@@ -139,11 +137,9 @@ class MemoryLedgers:
         self._stores.setdefault(namespace, _Store(key or os.urandom(32), Mark(ledger, 0, bytes(8))))
 
     def names(self) -> list[str]:
-        """Implements the port's `Ledgers.names`."""
         return sorted(self._stores)
 
     async def create(self, namespace: str, key: bytes | None = None) -> None:
-        """Implements the port's `Ledgers.create`."""
         self._create(namespace, key)
 
     @asynccontextmanager

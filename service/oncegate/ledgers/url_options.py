@@ -17,21 +17,21 @@ def without_passwords(url: str) -> str:
 
 
 def any_number(name: str, value: str) -> int:
-    """Returns a whole number from 0; BadRequest."""
+    """Returns an integer from 0; BadRequest."""
     if not _NUMBER.fullmatch(value):
         raise BadRequest(f"{name}={value} of the ledger's URL is not a whole number")
     return int(value)
 
 
 def number(name: str, value: str) -> int:
-    """Returns a whole number from 1; BadRequest."""
+    """Returns an integer from 1; BadRequest."""
     if not _NUMBER.fullmatch(value) or value == "0":
         raise BadRequest(f"{name}={value} of the ledger's URL is not a whole number from 1")
     return int(value)
 
 
 def file(name: str, value: str) -> Path:
-    """Returns the path of a file that is there; BadRequest."""
+    """Returns the path of an existing file; BadRequest."""
     path = Path(value)
     if not path.is_file():
         raise BadRequest(f"{name}={value} of the ledger's URL is no file")
@@ -39,7 +39,7 @@ def file(name: str, value: str) -> Path:
 
 
 def folder(name: str, value: str) -> Path:
-    """Returns the path of a folder, or of one to be made; BadRequest."""
+    """Returns the path of a folder, which may not exist yet; BadRequest."""
     path = Path(value)
     if not value or (path.exists() and not path.is_dir()):
         raise BadRequest(f"{name}={value} of the ledger's URL is no folder")
@@ -47,7 +47,7 @@ def folder(name: str, value: str) -> Path:
 
 
 def yes(name: str, value: str) -> bool:
-    """Returns whether it is yes; BadRequest where it is not no either."""
+    """Returns whether the value is yes; BadRequest: it is neither yes nor no."""
     if value not in ("yes", "no"):
         raise BadRequest(f"{name}={value} of the ledger's URL is neither yes nor no")
     return value == "yes"

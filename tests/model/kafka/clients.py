@@ -144,9 +144,6 @@ class Reader:
         self._process: Process = settings["process"]
         self._brokers = self._process.world.brokers
 
-    async def start(self) -> None:
-        """Connects."""
-
     async def stop(self) -> None:
         """Disconnects."""
 

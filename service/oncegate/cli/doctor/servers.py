@@ -13,8 +13,7 @@ REACH = "see that it runs and that this machine reaches it"
 def kafka(location: str, namespace: str) -> Iterator[DoctorFinding]:
     """Asks the brokers what `oncegate kafka plan --check` asks, for one namespace."""
     from oncegate.ledgers.kafka.address import parse_address
-    from oncegate.ledgers.kafka.plan.look import look
-    from oncegate.ledgers.kafka.plan.needs import needs_of
+    from oncegate.ledgers.kafka.plan import look, needs_of
 
     address = parse_address(location)
     looked = asyncio.run(look(needs_of(address, [namespace], None, []), address))

@@ -60,28 +60,27 @@ class Address:
 
     @property
     def shown(self) -> str:
-        """Returns the URL without its options."""
         return f"kafka://{self.bootstrap}/{self.prefix}"
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Returns what every client of the brokers takes, with files as they are now."""
+        """Returns the arguments of every client of the brokers, with files as they are now."""
         return {"bootstrap_servers": self.bootstrap.split(","), **self.security.client_arguments()}
 
     @property
     def runs_folder(self) -> Path | None:
-        """Returns where runs of these ledgers lie on this machine: prefixes may share a folder."""
+        """Returns the folder of these ledgers' runs: prefixes may share the one above it."""
         return None if self.runs is None else self.runs / self.prefix
 
     @property
     def deadlines(self) -> Deadlines:
-        """Returns how long each step of a transaction is waited for."""
+        """Returns how long each step of a transaction may take."""
         total_ms = self.send_ms + self.commit_ms
         return Deadlines(total_ms, self.send_ms, self.commit_ms, self.transaction_ms or total_ms + _SPARE_MS)
 
 
 def parse_address(place: str) -> Address:
-    """Reads what follows `kafka:`. BadRequest: what is wrong with it, and how it is written."""
+    """Parses the part of a URL after `kafka:`. BadRequest: it is invalid; the text has a correct example."""
     where, _, query = place.partition("?")
     servers, slash, prefix = where.removeprefix("//").partition("/")
     if not where.startswith("//") or not slash or not all(map(_SERVER.fullmatch, servers.split(","))):

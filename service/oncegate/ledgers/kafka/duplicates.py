@@ -35,7 +35,6 @@ class KafkaDuplicates:
         self._producer: Producer | None = None
 
     async def write(self, records: Sequence[tuple[bytes, bytes]]) -> None:
-        """Implements the port's `DuplicateTopic.write`."""
         try:
             async with asyncio.timeout(WRITE_S):
                 producer = await self._connected()
@@ -63,7 +62,7 @@ class KafkaDuplicates:
         return self._producer
 
     async def close(self) -> None:
-        """Lets go of the connection, with nothing flushed."""
+        """Closes the connection without flushing."""
         producer, self._producer = self._producer, None
         if producer is not None:
             await producer.drop()

@@ -13,7 +13,7 @@ from oncegate.core.errors import LedgerDown, NotFound
 from oncegate.ledgers.frames import Frame
 from oncegate.ledgers.kafka.address import Address, parse_address
 from oncegate.ledgers.kafka.namespaces import NamespaceTopic
-from oncegate.ledgers.kafka.reading import Reader, Trimmed, reader
+from oncegate.ledgers.kafka.reading import Reader, Trimmed
 from oncegate.ledgers.kafka.shard.assembly import frames_of
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.kafka.shard.readback import OutputReadback
@@ -41,13 +41,10 @@ class FollowedTopics(FollowedReader[Fold]):
         super().__init__(TopicReader(place), fold)
         self._place = place
         self._outputs = OutputReadback(place)
-        self._closing = AsyncExitStack()
-        self._reader: Reader | None = None
+        self._reader = Reader(place.settings)
 
     async def close(self) -> None:
-        """Implements the protocol's `FollowedShard.close`."""
-        self._reader = None
-        await self._closing.aclose()
+        await self._reader.stop()
         await self._outputs.close()
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
@@ -55,19 +52,13 @@ class FollowedTopics(FollowedReader[Fold]):
         return await self._outputs.rows(self._fold.catalog, topic, partition, offset, max_rows, max_bytes)
 
     async def _new_frames(self) -> AsyncGenerator[Frame, None]:
-        committed = await self._connected()
-        end = await committed.stable_end(self._place.frames)
-        async with aclosing(frames_of(committed, self._place, self._read_to, end)) as frames:
+        if not self._read_to:
+            self._read_to, _ = await self._reader.bounds(self._place.frames)
+        end = await self._reader.stable_end(self._place.frames)
+        async with aclosing(frames_of(self._reader, self._place, self._read_to, end)) as frames:
             async for frame in frames:
                 yield frame
         self._read_to = max(end, self._read_to)
-
-    async def _connected(self) -> Reader:
-        if self._reader is None:
-            committed = await self._closing.enter_async_context(reader(self._place.settings))
-            self._read_to, _ = await committed.bounds(self._place.frames)
-            self._reader = committed
-        return self._reader
 
 
 @asynccontextmanager

@@ -96,7 +96,7 @@ class KafkaLedgers(ServerLedgers[KafkaNamespace, KafkaPlace, Fold, KafkaLedger])
         await self._make_topics(self._location(namespace))
 
     async def _used_topics(self, namespace: str) -> set[str]:
-        """Topics whose names begin as a namespace's do, and that hold records or once did."""
+        """Returns the topics with the name of a namespace that hold records, or once did."""
         async with topics_of(self._address) as topics:
             there = await topics.names()
         begin = topics_of_name(self._address.prefix, namespace)
@@ -137,7 +137,7 @@ class KafkaLedgers(ServerLedgers[KafkaNamespace, KafkaPlace, Fold, KafkaLedger])
         return KafkaLedger(location, opened, self._list, topics, DirectTopic(location, address.bootstrap))
 
     async def _with_lanes(self, location: KafkaPlace) -> KafkaPlace:
-        """Makes the topic of lanes of a namespace that is older than those, and lists that it has one."""
+        """Makes the topic of lanes for a namespace older than lanes, and lists that it has one."""
         async with topics_of(self._address) as topics:
             await topics.make([direct_topic(location.listed)], KEPT, DIRECT_PARTITIONS)
         await self._change(location.namespace, location.listed, direct=True)
@@ -173,7 +173,7 @@ def _partitions(topic: str, begin: str) -> int:
 
 @contextmanager
 def unreachable(address: Address) -> Iterator[None]:
-    """Says LedgerDown where the brokers are away; that is tried again."""
+    """Raises LedgerDown, which is retried, if the brokers cannot be reached."""
     try:
         yield
     except (KafkaError, OSError) as error:

@@ -55,33 +55,33 @@ class KafkaNamespace(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Returns what generations and witnesses are listed under, and transactional ids begin with."""
+        """Returns the name of its generations and witnesses, and the prefix of its transactional ids."""
         return f"{self.topics}/{self.number}"
 
 
 def list_topic(prefix: str) -> str:
-    """Returns the topic of a prefix's list, and the transactional id of whoever changes it."""
+    """Returns the topic of a prefix's list, which is also the transactional id of those that change it."""
     return f"{prefix}.namespaces"
 
 
 def topics_of_name(prefix: str, namespace: str) -> str:
-    """Returns what the names of a namespace's topics begin with."""
+    """Returns the common beginning of the names of a namespace's topics."""
     return f"{prefix}.{namespace}"
 
 
 def topic_names(one: KafkaNamespace) -> tuple[str, str, str, str]:
-    """Returns the topics of a namespace: of its frames, states, outputs and stages."""
+    """Returns the topics of a namespace: frames, states, outputs and stages."""
     base, suffix = one.topics, f".{one.number}" if one.number > 1 else ""
     return f"{base}.ledger{suffix}", f"{base}.states{suffix}", f"{base}.outputs{suffix}", f"{base}.stages{suffix}"
 
 
 def direct_topic(one: KafkaNamespace) -> str:
-    """Returns the topic of a namespace that clients commit the records of their lanes to."""
+    """Returns the topic to which clients commit the records of a namespace's lanes."""
     return f"{one.topics}.direct" + (f".{one.number}" if one.number > 1 else "")
 
 
 def lane_ids(one: KafkaNamespace) -> str:
-    """Returns what the transactional ids of a namespace's lanes begin with; a lane's number follows."""
+    """Returns the prefix of the transactional ids of a namespace's lanes; a lane's number follows."""
     return f"{one.name}/direct/"
 
 
@@ -103,11 +103,10 @@ class KafkaListed(Listed[KafkaNamespace]):
     witnesses: dict[str, dict[int, End]] = field(default_factory=dict)
 
     def generation(self, name: str) -> Generation:
-        """Returns the generations of a namespace's ids; of none, all zeros."""
+        """Returns the generations of a namespace's ids: all zeros if it has none."""
         return self.generations.get(name, Generation())
 
     def take_own(self, kind: str, name: str, value: bytes | None) -> bool:
-        """Applies a record of generations or a witness."""
         if kind == "g" and value is not None:
             self.generations[name] = msgspec.json.decode(value, type=Generation)
         elif kind == "w":
@@ -136,18 +135,15 @@ class NamespaceTopic(NamespaceList[KafkaListed]):
         self.partition = Partition(list_topic(prefix), 0)
         self._deadlines = deadlines
         self._reading, self._connecting = asyncio.Lock(), asyncio.Lock()
-        self._reader: Reader | None = None
+        self._reader = Reader(settings)
         self._witnesses: Producer | None = None
         self._next = 0
         self._watch = Watch(settings)
 
     async def close(self) -> None:
-        """Lets go of the connections."""
-        reader, self._reader = self._reader, None
+        await self._reader.stop()
         async with self._connecting:
             producer, self._witnesses = self._witnesses, None
-        if reader is not None:
-            await reader.stop()
         if producer is not None:
             await producer.drop()
 
@@ -160,12 +156,8 @@ class NamespaceTopic(NamespaceList[KafkaListed]):
         return await self.refresh()
 
     async def refresh(self) -> KafkaListed:
-        """Reads to the end; KafkaError, OSError, TimeoutError: what was read stays. LedgerDamaged."""
+        """Reads to the end; KafkaError, OSError, TimeoutError: `listed` keeps what was read. LedgerDamaged."""
         async with self._reading:
-            if self._reader is None:
-                reader = Reader(self._settings)
-                await reader.start()
-                self._reader = reader
             _, end = await self._reader.bounds(self.partition)
             async with aclosing(self._reader.records(self.partition, self._next, end)) as records:
                 async for record in records:
@@ -195,7 +187,7 @@ class NamespaceTopic(NamespaceList[KafkaListed]):
             await guard.close()
 
     async def _start(self, guard: Guard) -> None:
-        """What brokers have left open of this id is healed before its epoch says less, and after."""
+        """Starts the producer; heals open transactions of this id before its epoch is raised, and after."""
         async with healing(self._settings, [self.partition]) as markers:
             await markers.heal([guard.transactional_id])
             await guard.start()
@@ -206,11 +198,11 @@ class NamespaceTopic(NamespaceList[KafkaListed]):
         await self._put(f"w/{name}/{generation}", msgspec.json.encode(seen))
 
     async def forget_witness(self, name: str, generation: int) -> None:
-        """Removes the witness of a generation that has been followed; errors as `witness`."""
+        """Removes the witness of a superseded generation; errors as `witness`."""
         await self._put(f"w/{name}/{generation}", None)
 
     async def beat(self, gateway: str, beat: Beat | None) -> None:
-        """Writes a gateway's beat, None removes it; errors as `witness`."""
+        """Writes the beat of a gateway, or removes it if None; errors as `witness`."""
         await self._put(f"b/{gateway}", None if beat is None else msgspec.json.encode(beat))
 
     async def _put(self, key: str, value: bytes | None) -> None:
@@ -226,7 +218,7 @@ class NamespaceTopic(NamespaceList[KafkaListed]):
                     raise
 
     async def _drop(self, producer: Producer) -> None:
-        """Lets the next put begin another producer."""
+        """Closes the producer; the next put makes another."""
         async with self._connecting:
             if self._witnesses is producer:
                 self._witnesses = None

@@ -61,75 +61,78 @@ class Consumer(AIOKafkaConsumer):  # type: ignore[misc]
 
 
 class Reader:
-    """Reads one partition at a time. Use `start` first and `stop` last, or `reader`, which does both."""
+    """Reads one partition at a time. The first call connects; use `stop` last, or `reader`.
+
+    All calls raise KafkaError, OSError: no broker can be reached, or it refuses this client, and the text says why.
+    """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._settings = settings
         self._watch = Watch(settings, READING)
-        self._committed, self._uncommitted = (
-            Consumer(settings, self._watch, level) for level in ("read_committed", "read_uncommitted")
-        )
+        self._connecting = asyncio.Lock()
+        # Of committed records, and of all.
+        self._consumers: tuple[Consumer, Consumer] | None = None
 
-    async def start(self) -> None:
-        """Connects; KafkaError, OSError: no broker is there, or it refuses what the text says."""
-        try:
-            with self._watch.telling():
-                await self._committed.start()
-                await self._uncommitted.start()
-        except BaseException:
-            await self.stop()
-            raise
+    async def _connected(self) -> tuple[Consumer, Consumer]:
+        async with self._connecting:
+            if self._consumers is None:
+                committed, every = (
+                    Consumer(self._settings, self._watch, level) for level in ("read_committed", "read_uncommitted")
+                )
+                try:
+                    with self._watch.telling():
+                        await committed.start()
+                        await every.start()
+                except BaseException:
+                    await uncancelled(_stop(committed, every))
+                    raise
+                self._consumers = committed, every
+            return self._consumers
 
     async def stop(self) -> None:
-        """Lets go of the connections, also where it is cancelled meanwhile."""
-        await uncancelled(self._stop())
-
-    async def _stop(self) -> None:
-        # aiokafka cancels tasks that have not begun, and then its own stop is cancelled with them.
-        await sleep_s(0)
-        for consumer in (self._committed, self._uncommitted):
-            with suppress(KafkaError):
-                await consumer.stop()
+        """Closes the connections, also if the caller is cancelled meanwhile."""
+        async with self._connecting:
+            consumers, self._consumers = self._consumers, None
+        if consumers is not None:
+            await uncancelled(_stop(*consumers))
 
     async def bounds(self, partition: Partition) -> tuple[int, int]:
-        """Returns the first offset that is kept, and the one behind the last, committed or not.
-
-        KafkaError, TimeoutError.
-        """
+        """Returns the first offset that is kept, and the one after the last record, committed or not."""
+        at = TopicPartition(*partition)
+        _, every = await self._connected()
         with self._watch.telling():
-            return await self._bounds(TopicPartition(*partition))
-
-    async def _bounds(self, at: TopicPartition) -> tuple[int, int]:
-        async with asyncio.timeout(STALL_S):
-            first = (await self._uncommitted.beginning_offsets([at]))[at]
-            return first, (await self._uncommitted.end_offsets([at]))[at]
+            async with asyncio.timeout(STALL_S):
+                first = (await every.beginning_offsets([at]))[at]
+                return first, (await every.end_offsets([at]))[at]
 
     async def stable_end(self, partition: Partition) -> int:
-        """Returns the offset up to which no transaction is open; KafkaError, TimeoutError."""
+        """Returns the offset up to which no transaction is open: a consumer of committed records gets it as the end."""
         at = TopicPartition(*partition)
+        committed, _ = await self._connected()
         async with asyncio.timeout(STALL_S):
-            # What a consumer of committed records is told as the end.
-            return int((await self._committed.end_offsets([at]))[at])
+            return int((await committed.end_offsets([at]))[at])
 
     async def records(
         self, partition: Partition, first: int, end: int, poll_ms: int = _POLL_MS
     ) -> AsyncGenerator[Record, None]:
-        """Yields the committed records of `first` to before `end`; returns once `end` is reached.
+        """Yields the committed records from offset `first` to before `end`.
 
-        `poll_ms`: how late that is seen where no record, but the marker of a transaction, stands before it.
+        `poll_ms`: how late the end is noticed where the last entry before it is a transaction's marker.
 
-        Raises Stalled, KafkaError; Trimmed: `first` was deleted.
+        Raises Stalled; Trimmed: `first` was deleted.
         """
         at = TopicPartition(*partition)
-        self._committed.assign([at])
-        self._committed.seek(at, first)
+        committed, _ = await self._connected()
+        committed.assign([at])
+        committed.seek(at, first)
         position, until = first, now_s() + STALL_S
         while position < end:
             try:
                 with self._watch.telling():
-                    found = await self._committed.getmany(at, timeout_ms=poll_ms)
+                    found = await committed.getmany(at, timeout_ms=poll_ms)
             except OffsetOutOfRangeError as error:
                 raise Trimmed(f"offset {position} of {partition.topic} was deleted meanwhile") from error
-            reached = await self._committed.position(at)
+            reached = await committed.position(at)
             if reached > position:
                 position, until = reached, now_s() + STALL_S
             elif now_s() > until:
@@ -144,12 +147,18 @@ class Reader:
                     yield Record(one.offset, one.key, one.value)
 
 
+async def _stop(*consumers: Consumer) -> None:
+    # aiokafka cancels tasks that have not begun, and then its own stop is cancelled with them.
+    await sleep_s(0)
+    for consumer in consumers:
+        with suppress(KafkaError):
+            await consumer.stop()
+
+
 @asynccontextmanager
 async def reader(settings: Mapping[str, Any]) -> AsyncIterator[Reader]:
-    """Starts a reader, and stops it in the end."""
-    found = Reader(settings)
-    await found.start()
+    made = Reader(settings)
     try:
-        yield found
+        yield made
     finally:
-        await found.stop()
+        await made.stop()

@@ -68,7 +68,7 @@ class RowHeaders:
     values: Field
 
     def sizes(self) -> I64:
-        """Counts the bytes that the items of each row take in its record: int64 (n,)."""
+        """Returns the bytes of each row's items in its record: int64 (n,)."""
         items = np.zeros(len(self.names.lengths) + 1, np.int64)
         for field in (self.names, self.values):
             items[1:] += _varint_sizes(field.lengths) + np.maximum(field.lengths, 0)
@@ -90,7 +90,7 @@ class Records:
     row_headers: RowHeaders | None = None
 
     def fields(self) -> list[Field]:
-        """Returns what stands in a record, in its order; a header's name and their number are prefixes."""
+        """Returns the fields of a record in their order; a header's name and the count are prefixes."""
         found = [self.keys, self.values]
         for number, (name, field) in enumerate(self.headers):
             is_first = number == 0 and self.row_headers is None
@@ -113,7 +113,7 @@ class RecordBatch:
         self._codec = codec
 
     def compressed(self, codec: int, compress: Callable[[memoryview], bytes]) -> "RecordBatch":
-        """Returns the batch with its records compressed; itself where they would not become smaller."""
+        """Returns the batch with compressed records, or itself if they would not become smaller."""
         assert not self._codec, "it is compressed already"
         packed = compress(memoryview(self._encoded)[_HEAD.size :])
         encoded = bytearray(_HEAD.size) + packed
@@ -122,11 +122,11 @@ class RecordBatch:
         return RecordBatch(encoded, self._records, *self._times, codec)
 
     def record_count(self) -> int:
-        """Returns how many records it has, by which the producer's sequence goes on."""
+        """Returns the number of records, by which the producer's sequence advances."""
         return self._records
 
     def size(self) -> int:
-        """Returns its bytes."""
+        """Returns the size in bytes."""
         return len(self._encoded)
 
     def of_producer(self, producer_id: int, epoch: int, sequence: int) -> bytearray:
@@ -158,7 +158,7 @@ def encode(records: Records, batch_bytes: int = BATCH_BYTES) -> list[RecordBatch
 
 
 def record_batches(records: Sequence[tuple[bytes | None, bytes | memoryview | None]]) -> list[RecordBatch]:
-    """Encodes keys and values as records of this moment; RecordTooLarge: one is larger than a batch."""
+    """Encodes keys and values as records with the current time; RecordTooLarge: one exceeds a batch."""
     keys, values = (_field([record[place] for record in records]) for place in (0, 1))
     return encode(Records(np.full(len(records), wall_ms(), np.int64), keys, values))
 
@@ -171,7 +171,7 @@ def _field(items: Sequence[bytes | memoryview | None]) -> Field:
 
 
 def check(records: Records, batch_bytes: int = BATCH_BYTES) -> None:
-    """Raises RecordTooLarge as `encode` would, and encodes nothing."""
+    """Raises RecordTooLarge as `encode` would, without encoding."""
     _cuts(records.fields(), _own_bytes(records), batch_bytes)
 
 
@@ -184,7 +184,7 @@ def _own_bytes(records: Records) -> I64:
 
 
 def _cuts(fields: Sequence[Field], own_bytes: I64, batch_bytes: int) -> list[int]:
-    """The first row of each batch, and how many rows there are last; by what a record takes at most."""
+    """Returns the first row of each batch, then the number of rows; by the most that a record may take."""
     count, sizes = len(own_bytes), own_bytes + _OVERHEAD_BYTES
     for field in fields:
         sizes += np.maximum(field.lengths, 0) + (_LENGTH_BYTES + len(field.prefix))
@@ -222,14 +222,14 @@ def _encoded(records: Records, fields: Sequence[Field], own_bytes: I64, rows: sl
 
 
 def _read_only(data: U8) -> U8:
-    """One kind of array, so that a loop is compiled once: read-only as Arrow's are."""
+    """Returns read-only arrays, as Arrow's are, so that a loop is compiled once."""
     data = data.view()
     data.flags.writeable = False
     return data
 
 
 def _plain_headers(own: RowHeaders, rows: slice) -> list[Any]:
-    """What the loop takes of headers: each array without gaps."""
+    """Returns headers as the loop takes them: each array without gaps."""
     found: list[Any] = [np.ascontiguousarray(own.starts[rows]), np.ascontiguousarray(own.counts[rows])]
     for field in (own.names, own.values):
         found += [_read_only(field.data), np.ascontiguousarray(field.starts), np.ascontiguousarray(field.lengths)]
@@ -237,14 +237,14 @@ def _plain_headers(own: RowHeaders, rows: slice) -> list[Any]:
 
 
 def _varint(number: int) -> bytes:
-    """A number of at least 0 as a zig-zag varint."""
+    """Encodes a number of at least 0 as a zig-zag varint."""
     out, size = np.zeros(10, np.uint8), int(_varint_sizes(np.array([number]))[0])
     _put(out, 0, number)
     return out[:size].tobytes()
 
 
 def _varint_sizes(numbers: I64) -> I64:
-    """How many bytes each number takes as a zig-zag varint: 7 bits a byte."""
+    """Returns the bytes of each number as a zig-zag varint: 7 bits a byte."""
     sizes = np.empty(len(numbers), np.int64)
     _count_bytes(np.ascontiguousarray(numbers), sizes)
     return sizes
@@ -252,7 +252,7 @@ def _varint_sizes(numbers: I64) -> I64:
 
 @compiled
 def _count_bytes(numbers: I64, sizes: I64) -> None:
-    """Writes how many bytes each number takes as a zig-zag varint."""
+    """Writes the bytes of each number as a zig-zag varint."""
     for row in range(len(numbers)):
         folded = np.uint64((numbers[row] << 1) ^ (numbers[row] >> 63))
         sizes[row] = 1
@@ -263,7 +263,7 @@ def _count_bytes(numbers: I64, sizes: I64) -> None:
 
 @compiled
 def _put(out: U8, at: int, number: int) -> int:
-    """Writes a zig-zag varint; where the next byte goes."""
+    """Writes a zig-zag varint; returns the position after it."""
     folded = np.uint64((number << 1) ^ (number >> 63))
     while folded >= np.uint64(128):
         out[at] = np.uint8((folded & np.uint64(127)) | np.uint64(128))
@@ -330,7 +330,7 @@ def _write_row_headers(
 
 
 def warm_up() -> None:
-    """Compiles the loops, or loads what was compiled."""
+    """Compiles the loops, or loads them from the cache."""
     zero, one = np.zeros(1, np.int64), np.ones(1, np.int64)
     field = Field(np.zeros(1, np.uint8), zero, one)
     encode(Records(zero, field, field, [("name", field)], RowHeaders(zero, one, field, field)))

@@ -33,7 +33,6 @@ class Refusal:
     topics: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
-        """Joins both, as one line."""
         return f"{self.resource}: {self.mend}"
 
 
@@ -41,7 +40,6 @@ class BrokersRefuse(KafkaError):  # type: ignore[misc]
     """Says in its text what brokers refuse a client, and what an operator has to do; nothing was written or changed."""
 
     def __str__(self) -> str:
-        """Gives the text alone."""
         return str(self.args[0])
 
     __repr__ = __str__
@@ -62,12 +60,11 @@ class Caller:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], needs: str = WRITING) -> "Caller":
-        """Takes what is needed of an aiokafka client's keyword arguments, and no password."""
+        """Takes the client's identity from aiokafka's keyword arguments, without the password."""
         user, mechanism, client_id = map(settings.get, ("sasl_plain_username", "sasl_mechanism", "client_id"))
         return cls(user, mechanism, client_id, needs)
 
     def __str__(self) -> str:
-        """Gives the principal of access control lists, as far as it is known here."""
         return f"User:{self.user}" if self.user else "this client's principal"
 
 

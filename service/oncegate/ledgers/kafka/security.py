@@ -84,12 +84,11 @@ class Security:
 
     @property
     def sends_user(self) -> bool:
-        """Whether clients say a user's name, and prove it by a password."""
+        """Returns whether clients authenticate by name and password."""
         return self.protocol.startswith("SASL_")
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether connections are TLS."""
         return self.protocol.endswith("SSL")
 
     def client_arguments(self) -> dict[str, Any]:
@@ -128,7 +127,7 @@ class Security:
         return context
 
     def _refuse_encrypted_key(self) -> str:
-        """Is called for a key's password, which OpenSSL would otherwise ask for at the terminal."""
+        """Refuses a key with a password, for which OpenSSL would otherwise prompt at the terminal."""
         raise BadRequest(f"the key in {self.keyfile or self.certfile} is encrypted: store it decrypted")
 
 
@@ -156,7 +155,7 @@ class Credentials:
         return self.now is not tried
 
     def _marked(self, read: dict[str, Any]) -> dict[str, Any]:
-        """The same, by which `credentials_of` finds this: aiokafka hands on nothing but what it knows."""
+        """Returns a copy that `credentials_of` recognizes: aiokafka passes on known arguments only."""
         if "sasl_plain_password" in read:
             read["sasl_plain_password"] = _Password(read["sasl_plain_password"])
         for value in read.values():
@@ -195,7 +194,7 @@ def _require_known(name: str) -> None:
 
 
 def _password(path: Path) -> str:
-    """What stands in the file, without the end of its line; no error shows any of it."""
+    """Returns the content of the file without its line end; no error shows any of it."""
     try:
         held = path.read_bytes()
     except OSError as error:

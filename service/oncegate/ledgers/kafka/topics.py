@@ -22,7 +22,7 @@ from oncegate.clock import now_s, sleep_s
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.kafka.address import Address
 from oncegate.ledgers.kafka.client import Client
-from oncegate.ledgers.kafka.markers.wire import TopicIds
+from oncegate.ledgers.kafka.markers.wire import describe_topics
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.refusals import LOOKING, SHORTENING, BrokersRefuse, Caller, refusal_of
 from oncegate.ledgers.kafka.watch import Watch
@@ -94,7 +94,7 @@ class Admin(AIOKafkaAdminClient):  # type: ignore[misc]
 
     async def topic_ids(self, topics: Collection[str]) -> dict[str, bytes]:
         """Returns the id of each of these topics that is there, 16 bytes; KafkaError."""
-        answer = (await self._send_request(TopicIds(topics))).to_object()
+        answer = (await self._send_request(describe_topics(topics))).to_object()
         return {one["topic"]: one["topic_id"] for one in answer["topics"] if not one["error_code"]}
 
     async def _send_request(self, request: Any, node_id: int | None = None) -> Any:

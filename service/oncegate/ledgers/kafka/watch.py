@@ -82,7 +82,7 @@ class Watch:
 
     @contextmanager
     def telling(self) -> Iterator[None]:
-        """Raises BrokersRefuse in place of an error that comes of a refusal; any other stays as it is."""
+        """Raises BrokersRefuse instead of an error caused by a refusal; other errors pass."""
         try:
             yield
         except (KafkaError, OSError) as error:
@@ -103,13 +103,13 @@ class Watch:
             self._limit = None
 
     def goes_on(self, wait_s: float, last: float) -> None:
-        """Waits so long from now on, but not beyond `last`: a batch was answered."""
+        """Extends the wait, but not beyond `last`: a batch was answered."""
         if self._limit is not None and not self._limit.expired():
             self._until = min(now_s() + wait_s, last)
             self._limit.reschedule(self._until)
 
     def connected(self, place: tuple[str, int], session: Any) -> None:
-        """Takes a connection that is open."""
+        """Records an open connection."""
         self.has_reached = True
         session.watch = self
         self._sessions.add(session)
@@ -147,7 +147,7 @@ class Watch:
         return self._was_cut and self._is_beginning
 
     def require(self) -> None:
-        """Raises KafkaConnectionError where `is_lost`: nothing is to be sent."""
+        """Raises KafkaConnectionError if `is_lost`: nothing may be sent."""
         if self.is_lost:
             raise KafkaConnectionError("a connection was cut before the transaction began")
 
@@ -161,7 +161,7 @@ class Watch:
 
     @property
     def is_throttled(self) -> bool:
-        """Whether a quota has held this client back since the transaction began."""
+        """Whether a quota has throttled this client since the transaction began."""
         return self._throttled_until > self._began
 
     def refusal(self, error: BaseException) -> Refusal | None:
@@ -173,7 +173,7 @@ class Watch:
         return found
 
     def quota(self) -> str:
-        """Says in one line what a quota does to this client, and what mends it."""
+        """Describes in one line how a quota throttles this client, and how to raise it."""
         client = f"{self._caller}, client id {self._caller.client_id}" if self._caller.client_id else self._caller
         return (
             f"quota: brokers hold {client} back, for {self._throttle_ms} ms at a time: raise its producer_byte_rate or "
@@ -181,7 +181,7 @@ class Watch:
         )
 
     def _end_in(self, wait_s: float) -> None:
-        """Ends what is waited for after this time, if not earlier."""
+        """Ends the current wait after this time, if not earlier."""
         if self._limit is not None and not self._limit.expired():
             sooner = now_s() + wait_s
             self._limit.reschedule(min(self._limit.when() or sooner, sooner))

@@ -69,7 +69,6 @@ class LogLedger:
 
     @property
     def mark(self) -> Mark:
-        """Implements the port's `Ledger.mark`."""
         return self._mark
 
     @property

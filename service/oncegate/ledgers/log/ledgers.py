@@ -86,7 +86,6 @@ class LogLedgers:
         self._looker = asyncio.create_task(self._look(), name="looks at folders")
 
     def names(self) -> list[str]:
-        """Implements the port's `Ledgers.names`."""
         return sorted(self._folder.ledgers)
 
     async def create(self, namespace: str, key: bytes | None = None) -> None:

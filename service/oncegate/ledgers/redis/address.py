@@ -63,22 +63,21 @@ class Address:
 
     @property
     def shown(self) -> str:
-        """Returns the URL without its options."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"redis{'s' * self.tls}://{host}:{self.port}/{self.prefix}"
 
     @property
     def claims_only(self) -> bool:
-        """Tells whether rows of requests are refused."""
+        """Returns whether rows are refused."""
         return self.outputs == "none"
 
     @property
     def runs_folder(self) -> Path | None:
-        """Returns where runs of these ledgers lie on this machine: prefixes may share a folder."""
+        """Returns the folder of these ledgers' runs: prefixes may share the one above it."""
         return None if self.runs is None else self.runs / self.prefix
 
     def password(self) -> str | None:
-        """Reads the password, as its file is now; BadRequest: it cannot be read."""
+        """Reads the password from its file; BadRequest: it cannot be read."""
         if self.password_file is None:
             return None
         try:

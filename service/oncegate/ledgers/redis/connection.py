@@ -94,16 +94,16 @@ class Link:
 
     @property
     def is_connected(self) -> bool:
-        """Tells whether there is a connection, as far as is known without using it."""
+        """Whether there is a connection, as far as is known without using it."""
         return self._connection is not None
 
     async def connect(self) -> Server:
-        """Connects where there is no connection, and returns what the server said then. Unreachable."""
+        """Connects if there is no connection, and returns the server's description of itself. Unreachable."""
         async with self._one:
             return await self._connected()
 
     async def call(self, *arguments: Value) -> Any:
-        """Sends one command and returns the answer; Refused, Unreachable, Lost."""
+        """Sends a command and returns its answer; Refused, Unreachable, Lost."""
         (answer,) = await self.calls([arguments])
         return answer
 
@@ -117,7 +117,7 @@ class Link:
             return _answers(await self._exchanged(commands))
 
     async def ask(self, *arguments: Value) -> Any:
-        """Sends a command that changes nothing, and once more where it was lost; errors as `call`."""
+        """Sends a read-only command, again if it was lost; errors as `call`."""
         return (await self.asks([arguments]))[0]
 
     async def asks(self, commands: Sequence[Sequence[Value]]) -> list[Any]:
@@ -131,7 +131,6 @@ class Link:
             return await self.calls(commands)
 
     async def run(self, script: Script, keys: Sequence[str], *arguments: Value) -> Any:
-        """Runs a script and returns its answer; Refused, Unreachable, Lost."""
         return (await self.run_then(script, keys, arguments, ()))[0]
 
     async def run_then(
@@ -157,14 +156,14 @@ class Link:
             return [*_answers(answers[:1]), *answers[1:]]
 
     async def read(self, script: Script, keys: Sequence[str], *arguments: Value) -> Any:
-        """Runs a script that changes nothing, and once more where it was lost; errors as `run`."""
+        """Runs a read-only script, again if it was lost; errors as `run`."""
         try:
             return await self.run(script, keys, *arguments)
         except Lost:
             return await self.run(script, keys, *arguments)
 
     async def look(self) -> Server:
-        """Asks the server again what it is; Unreachable, Lost."""
+        """Refreshes the server's description of itself; Unreachable, Lost."""
         async with self._one:
             await self._connected()
             try:
@@ -174,7 +173,7 @@ class Link:
                 raise Unreachable(f"{self._address.shown}: {error}") from error
 
     async def drop(self) -> None:
-        """Lets go of the connection: the next call makes another."""
+        """Closes the connection; the next call makes another."""
         async with self._one:
             await self._drop()
 
@@ -236,7 +235,7 @@ class Link:
 
 
 def _reason(error: Exception) -> str:
-    """What went wrong, in words: time-outs and ends of connections say nothing of themselves."""
+    """Describes an error: timeouts and closed connections have no text of their own."""
     if isinstance(error, TimeoutError):
         return "no answer within reply_ms"
     return str(error) or type(error).__name__

@@ -68,7 +68,7 @@ class RedisLedgers(ServerLedgers[RedisNamespace, RedisPlace, Fold, RedisLedger])
         return await self._made(namespace)
 
     async def _made(self, namespace: str) -> RedisPlace:
-        """Where a namespace's ledger is, as the list has it now; its keys are made once."""
+        """Returns the location of a namespace, as listed now; makes its keys once."""
         place = self._location(namespace)
         if place.listed.made:
             return place
@@ -101,7 +101,7 @@ class RedisLedgers(ServerLedgers[RedisNamespace, RedisPlace, Fold, RedisLedger])
 
 @contextmanager
 def unreachable(address: Address) -> Iterator[None]:
-    """Says LedgerDown where the server is away, or may hold no ledger; that is tried again."""
+    """Raises LedgerDown, which is retried, if the server is away or unfit."""
     try:
         yield
     except (Refused, Unreachable, Lost) as error:

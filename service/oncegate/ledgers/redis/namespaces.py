@@ -47,7 +47,6 @@ class RedisListed(Listed[RedisNamespace]):
     version: bytes = b""
 
     def take_own(self, kind: str, name: str, value: bytes | None) -> bool:
-        """Applies the list's id or version."""
         if kind in ("id", "version") and not name and value is not None:
             setattr(self, kind, value)
             return True
@@ -59,7 +58,6 @@ class Overtaken(Exception):
 
 
 def list_key(prefix: str) -> str:
-    """Returns the key of a prefix's list."""
     return f"{{{prefix}}}:namespaces"
 
 
@@ -78,11 +76,10 @@ class NamespaceHash(NamespaceList[RedisListed]):
         self.key = list_key(address.prefix)
 
     async def close(self) -> None:
-        """Lets go of the connection."""
         await self._link.close()
 
     async def is_there(self) -> bool:
-        """Tells whether there is a list; Refused, Unreachable, Lost."""
+        """Returns whether there is a list; Refused, Unreachable, Lost."""
         return bool(await self._link.ask("EXISTS", self.key))
 
     async def begin(self, made: bytes) -> RedisListed:
@@ -124,7 +121,7 @@ class NamespaceHash(NamespaceList[RedisListed]):
             await self.refresh()
 
     async def beat(self, gateway: str, beat: Beat | None) -> None:
-        """Writes a gateway's beat, None removes it; Refused, Unreachable, Lost, LedgerDamaged."""
+        """Writes the beat of a gateway, or removes it if None; Refused, Unreachable, Lost, LedgerDamaged."""
         field = f"b/{gateway}", b"" if beat is None else msgspec.json.encode(beat)
         try:
             await self._put(b"", field)

@@ -37,11 +37,10 @@ class Server:
 
     @property
     def run_id(self) -> str:
-        """Returns what is another one after each start of a server, and on each server."""
+        """Returns the id of this run of the server: each start has another one."""
         return self.info.get("run_id", "")
 
     def require_fit(self) -> None:
-        """Raises Unfit unless the server may hold a ledger."""
         version, policy = self.info.get("redis_version", "0"), self.info.get("maxmemory_policy", _UNKNOWN)
         if int(version.partition(".")[0]) < OLDEST:
             raise Unfit(f"Redis {version} is older than {OLDEST}")
@@ -58,7 +57,7 @@ class Server:
 
     @property
     def room_bytes(self) -> tuple[int, int]:
-        """Returns free and total bytes of the memory that it may use; (1, 1) where nothing bounds it."""
+        """Returns the free and total bytes of usable memory; (1, 1) if it is unbounded."""
         total = int(self.info.get("maxmemory", 0))
         if total == 0:
             return 1, 1
@@ -66,7 +65,7 @@ class Server:
         return max(0, min(total, total - used)), total
 
     def durability(self, wait_replicas: int) -> str:
-        """Says in one line what an acknowledged append outlives."""
+        """Describes in one line what an acknowledged append survives."""
         return f"{self._on_disk()}; {self._on_replicas(wait_replicas)}"
 
     def _on_disk(self) -> str:
@@ -87,13 +86,12 @@ class Server:
 
 
 def parse_info(text: bytes) -> dict[str, str]:
-    """Reads what INFO answers."""
     lines = (line.partition(":") for line in text.decode(errors="replace").splitlines() if line[:1] != "#")
     return {name: value.strip() for name, _, value in lines if name}
 
 
 def parse_config(pairs: list[bytes]) -> dict[str, str]:
-    """Reads what CONFIG GET answers: names and values in turns."""
+    """Parses the answer of CONFIG GET: names and values alternate."""
     texts = [one.decode(errors="replace") for one in pairs]
     return dict(zip(texts[::2], texts[1::2], strict=True))
 

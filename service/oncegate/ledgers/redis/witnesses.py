@@ -58,7 +58,7 @@ class Witness:
             self.seen = end
 
     async def own(self, fence: int, end: End) -> None:
-        """Begins to write what the owner with this fence sees, which begins at `end`; LedgerDown."""
+        """Begins the file of the owner with this fence, whose ledger ends at `end`; LedgerDown."""
         self.seen = end
         await self._to_disk(self._own, fence, end)
 
@@ -75,14 +75,14 @@ class Witness:
             self._writer = WitnessWriter(self._disk, self._path, self._ledger, fence, 0)
 
     def _has_followed(self, path: Path, fence: int) -> bool:
-        """Whether a later owner on this machine keeps the file: then it stays that one's."""
+        """Returns whether a later owner on this machine has the file, and keeps it."""
         if not path.exists():
             return False
         found = read_witness(self._disk, path)
         return found.ledger == self._ledger and found.epoch > fence
 
     async def see(self, end: End) -> None:
-        """Notes that the frame that ends here was acknowledged; LedgerDown: the file cannot be written."""
+        """Records that the frame that ends here was acknowledged; LedgerDown: the file cannot be written."""
         self.seen = end
         await self._to_disk(self._see, end)
 
@@ -91,7 +91,6 @@ class Witness:
             self._writer.see(_reached(end))
 
     async def sync(self) -> None:
-        """Makes durable what was seen; LedgerDown."""
         await self._to_disk(self._sync)
 
     def _sync(self) -> None:
@@ -99,7 +98,7 @@ class Witness:
             self._writer.sync()
 
     async def close(self) -> None:
-        """Syncs and closes the file; what was seen stays known in this process."""
+        """Syncs and closes the file; this process still knows its content."""
         await self._to_disk(self._close)
 
     def _close(self) -> None:
@@ -128,7 +127,7 @@ class Witnesses:
         self._known: dict[str, Witness] = {}
 
     def of(self, name: str, ledger: bytes) -> Witness:
-        """Returns the witness of a ledger; `name`: of its place, PREFIX/NAMESPACE/NUMBER."""
+        """Returns the witness of a ledger. `name`: PREFIX/NAMESPACE/NUMBER."""
         if name not in self._known:
             self._known[name] = Witness(self._disk, self._path(name), ledger)
         return self._known[name]
@@ -137,18 +136,18 @@ class Witnesses:
         return None if self._folder is None else self._folder / (name.replace("/", ".") + WITNESS_SUFFIX)
 
     def make_folder(self) -> None:
-        """Makes the folder where it is missing, durably; OSError."""
+        """Makes the folder durably if it is missing; OSError."""
         if self._folder is not None:
             make_folders(self._disk, self._folder)
 
     def of_prefix(self, prefix: str) -> list[Path]:
-        """Returns the files of all ledgers below a prefix, sorted; OSError."""
+        """Returns the files of all ledgers with a prefix, sorted; OSError."""
         if self._folder is None or not self._folder.exists():
             return []
         return sorted(self._folder / name for name in os.listdir(self._folder) if _is_of(name, prefix))
 
     def forget(self, name: str) -> None:
-        """Removes a deleted ledger's witness; OSError: its file may still be there."""
+        """Removes a deleted ledger's witness; OSError: its file may still exist."""
         self._known.pop(name, None)
         if (path := self._path(name)) is not None:
             path.unlink(missing_ok=True)

@@ -52,11 +52,10 @@ class Election:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begins to look and to beat."""
         self._task = asyncio.create_task(self._run(), name="election")
 
     async def close(self) -> None:
-        """Ends it; says goodbye where this gateway is the holder: whoever stands by takes over at once."""
+        """Stops; a holder writes a goodbye, so that a standby takes over at once."""
         assert self._task is not None
         self._task.cancel()
         await asyncio.wait([self._task])
@@ -67,11 +66,11 @@ class Election:
 
     @property
     def leads(self) -> bool:
-        """Tells whether this gateway is the holder, as the list was last read."""
+        """Whether this gateway was the holder when the list was last read."""
         return self._list.listed.holder.gateway == self.gateway
 
     def stand_by(self) -> None:
-        """Takes no ledger any more but after an election."""
+        """Takes a ledger only after an election from now on."""
         self._stands_by = True
 
     async def wait_for(self, seconds: float) -> bool:
@@ -81,12 +80,12 @@ class Election:
         return self.leads
 
     def require_lead(self) -> None:
-        """Raises Recovering where this gateway stands by: nothing was written."""
+        """Raises Recovering if this gateway is a standby: nothing was written."""
         if self._stands_by and not self.leads:
             raise Recovering(f"this gateway stands by: {self.described()}; nothing was written, ask the owner")
 
     def described(self) -> str:
-        """Says in a few words who the holder is."""
+        """Describes the holder in a few words."""
         holder, beat = self._list.listed.holder, self._beat()
         failing = f" (the list of namespaces cannot be read: {self._failing})" if self._failing else ""
         if not holder.gateway or (beat is not None and beat.gone):
@@ -147,7 +146,7 @@ class Election:
                 await self._lead(now_s())
 
     def _note(self, now_s: float) -> None:
-        """Counts silence from the last thing that was heard, or from when nothing could be heard."""
+        """Measures silence from the last beat, or from the last time that the list could not be read."""
         now = (self._list.listed.holder, self._beat())
         if now != self._seen or now_s > self._looked_s + self._takeover_s / 2:
             self._seen, self._seen_s = now, now_s
@@ -172,7 +171,7 @@ class Election:
             await self._list.beat(other, None)
 
     def _follow(self) -> None:
-        """Stops what this gateway owns: another one takes it over, or has done so."""
+        """Ends everything that this gateway owns: another gateway takes it over, or has done so."""
         self._won.clear()
         self._has_led, self._asked_term = not self._stands_by, 0
         self._when_followed(_followed_by(self._list.listed.holder.gateway))

@@ -67,18 +67,17 @@ class Following(Generic[F]):
         self._opened: OpenLedger | None = None
 
     def followed(self, key: bytes, ledger: bytes) -> Followed:
-        """Returns it as the port `Standbys` gives it."""
         found = self._one.shard
         return Followed(key, ledger, found, self.batches(), self.opened, self.compacted, self.standing)
 
     def opened(self) -> OpenLedger:
-        """Returns the ledger once `batches` has ended; RuntimeError before."""
+        """Returns the ledger after `batches` has ended; RuntimeError before."""
         if self._opened is None:
             raise RuntimeError(f"{self._one.where} is followed, and not owned")
         return self._opened
 
     def compacted(self) -> int:
-        """Returns the position up to which entries were compacted; 0 when none were."""
+        """Returns the position up to which entries were compacted; 0: none were."""
         return self._fold.compacted.position if self._fold.compacted else 0
 
     def standing(self) -> str:
@@ -133,7 +132,7 @@ class Following(Generic[F]):
         self._opened = opened
 
     async def _last(self, serial: int, last_serial: int) -> AsyncGenerator[Batch, None]:
-        """The entries of the frames that came between the last look and the opening."""
+        """Yields the entries of the frames between the last look and the opening."""
         try:
             async with aclosing(self._one.shard.last(serial, last_serial)) as batches:
                 async for batch in batches:

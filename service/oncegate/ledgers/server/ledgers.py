@@ -87,7 +87,7 @@ class ServerLedgers(ABC, Generic[N, P, F, T]):
             await self.create(DEFAULT)
 
     async def close(self) -> None:
-        """Says goodbye, and closes the list; every ledger was closed before."""
+        """Ends the election and closes the list; every ledger was closed before."""
         if self._keeper is not None:
             await self._election.close()
             self._keeper.cancel()
@@ -164,7 +164,7 @@ class ServerLedgers(ABC, Generic[N, P, F, T]):
             await self._change(namespace, listed, key=wrapped)
 
     async def _change(self, namespace: str, before: N, **fields: Any) -> None:
-        """Lists a namespace with other fields, where it still is listed as `before`."""
+        """Lists a namespace with other fields if it is still listed as `before`."""
         after = replace(cast(Any, before), **fields)
 
         def changed(listed: Listed[N]) -> Changes:
@@ -200,7 +200,7 @@ class ServerLedgers(ABC, Generic[N, P, F, T]):
             ledger.end_beside(LedgerDown(why))
 
     def _superseded(self, why: LedgerFenced) -> None:
-        """Another gateway owns the ledgers from now on: none of them takes anything more."""
+        """Ends all open ledgers: another gateway owns them now."""
         for ledger in self._owned_now():
             ledger.end_beside(why)
 
@@ -243,7 +243,7 @@ class ServerLedgers(ABC, Generic[N, P, F, T]):
 
 
 def next_number(listed: Listed[Any], namespace: str) -> int | None:
-    """Returns the number of a namespace that is to be created; None: it is there already."""
+    """Returns the number of a namespace to be created; None: it exists."""
     before = listed.namespaces.get(namespace)
     if before is not None and not before.deleted:
         return None
@@ -255,7 +255,7 @@ L = TypeVar("L", bound=ServerLedgers[Any, Any, Any, Any])
 
 @asynccontextmanager
 async def serving(ledgers: L, create: bool) -> AsyncIterator[L]:
-    """Begins ledgers, and closes them in the end; raises what `begin` does."""
+    """Begins ledgers, and closes them at the end; raises what `begin` does."""
     try:
         await ledgers.begin(create)
         yield ledgers

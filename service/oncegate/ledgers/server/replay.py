@@ -60,7 +60,6 @@ class Pieces:
         self._loop = asyncio.get_running_loop()
 
     def add(self, piece: list[bytes]) -> Location:
-        """Implements `PieceWriter.add`; raises what `write` does."""
         return asyncio.run_coroutine_threadsafe(self._written(encode_piece(piece)), self._loop).result()
 
     async def _written(self, data: bytes) -> Location:
@@ -179,7 +178,6 @@ class FollowedReader(ABC, Generic[F]):
         self._read_to = 0
 
     async def more(self) -> AsyncGenerator[Batch, None]:
-        """Implements the protocol's `FollowedShard.more`."""
         async with aclosing(self._new_frames()) as frames:
             async for frame in frames:
                 self.take(frame)
@@ -187,20 +185,18 @@ class FollowedReader(ABC, Generic[F]):
                     yield entries
 
     def take(self, frame: Frame) -> None:
-        """Gives `fold` the next frame."""
+        """Applies the next frame."""
         self._fold.take(frame)
         if self._fold.settled:
             self._fold.catch_up()
 
     async def replayed(self) -> AsyncGenerator[Batch, None]:
-        """Implements the protocol's `FollowedShard.replayed`."""
         await settle(self._reading, self._fold)
         async with aclosing(replayed(self._reading, self._fold, 1)) as batches:
             async for batch in batches:
                 yield batch
 
     async def last(self, serial: int, last_serial: int) -> AsyncGenerator[Batch, None]:
-        """Implements the protocol's `FollowedShard.last`."""
         async with aclosing(frames_up_to(self._reading, self._read_to, serial, last_serial)) as frames:
             async for frame in frames:
                 if entries := entries_of(frame):

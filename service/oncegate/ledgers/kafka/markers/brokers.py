@@ -9,7 +9,7 @@ from aiokafka.errors import KafkaError, LeaderNotAvailableError, TopicAuthorizat
 from aiokafka.structs import TopicPartition
 
 from oncegate.ledgers.kafka.client import Client
-from oncegate.ledgers.kafka.markers.wire import DescribeProducers, DescribeTransaction, WriteMarker
+from oncegate.ledgers.kafka.markers.wire import describe_producers, describe_transaction, write_marker
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.watch import Watch
 
@@ -29,7 +29,6 @@ class Open(NamedTuple):
     first_offset: int
 
     def __str__(self) -> str:
-        """Names it for an operator."""
         topic, number = self.partition
         return f"{topic}-{number}, offset {self.first_offset}, producer id {self.producer_id}, epoch {self.epoch}"
 
@@ -59,15 +58,15 @@ class Brokers:
         self._client = client
 
     async def refresh(self) -> None:
-        """Asks again who leads what."""
+        """Refreshes which broker leads which partition."""
         await self._client.force_metadata_update()
 
     async def open_in(self, partitions: Iterable[Partition]) -> list[Open]:
-        """Returns what is open in these partitions."""
+        """Returns the transactions that are open in these partitions."""
         return [one for partition in partitions for one in await self._open_in(partition)]
 
     async def _open_in(self, partition: Partition) -> list[Open]:
-        answer = await self._ask_leader(partition, DescribeProducers([partition]))
+        answer = await self._ask_leader(partition, describe_producers([partition]))
         (told,) = answer["topics"][0]["partitions"]
         _require(told["error_code"], partition.topic)
         return _open_of(partition, told)
@@ -81,7 +80,7 @@ class Brokers:
 
     async def open_at(self, node: int, partitions: Sequence[Partition]) -> tuple[list[Open], dict[Partition, int]]:
         """Returns what is open in partitions that this broker leads, and Kafka's code for those that it refuses."""
-        answer = (await self._client.send(node, DescribeProducers(partitions))).to_object()
+        answer = (await self._client.send(node, describe_producers(partitions))).to_object()
         found, refused = list[Open](), dict[Partition, int]()
         for topic in answer["topics"]:
             for told in topic["partitions"]:
@@ -93,12 +92,12 @@ class Brokers:
         return found, refused
 
     async def states(self, transactional_ids: Iterable[str]) -> list[State]:
-        """Returns what the coordinators know of those of these ids that they know."""
+        """Returns the states of those of these ids that their coordinators know."""
         return [state for name in transactional_ids for state in await self._state(name)]
 
     async def _state(self, transactional_id: str) -> list[State]:
         node = await self._client.coordinator_lookup(CoordinationType.TRANSACTION, transactional_id)
-        (told,) = (await self._client.send(node, DescribeTransaction(transactional_id))).to_object()["states"]
+        (told,) = (await self._client.send(node, describe_transaction(transactional_id))).to_object()["states"]
         if told["error_code"] == _UNKNOWN_ID:
             return []
         _require(told["error_code"], transactional_id)
@@ -107,7 +106,7 @@ class Brokers:
         return [State(transactional_id, told["state"], told["producer_id"], told["producer_epoch"], under_way)]
 
     async def write_commit_marker(self, one: Open) -> None:
-        """Lets everybody read what is open there, as committed."""
+        """Commits the open transaction in its partition: readers get its records."""
         await self._write_marker(one, one.epoch, committed=True)
 
     async def write_abort_marker(self, one: Open) -> None:
@@ -115,7 +114,7 @@ class Brokers:
         await self._write_marker(one, one.epoch + 1, committed=False)
 
     async def _write_marker(self, one: Open, epoch: int, *, committed: bool) -> None:
-        marker = WriteMarker(one.partition, (one.producer_id, epoch), committed, one.coordinator_epoch)
+        marker = write_marker(one.partition, (one.producer_id, epoch), committed, one.coordinator_epoch)
         answer = await self._ask_leader(one.partition, marker)
         _require(answer["markers"][0]["topics"][0]["partitions"][0]["error_code"], one.partition.topic)
 

@@ -57,16 +57,16 @@ class Healing:
         await self._until_answered(lambda: self._heal(names))
 
     async def states(self, transactional_ids: Iterable[str]) -> list[State]:
-        """Returns what coordinators know of these ids; errors as `heal`."""
+        """Returns the states of these ids at their coordinators; errors as `heal`."""
         names = list(transactional_ids)
         return await self._until_answered(lambda: self._brokers.states(names)) or []
 
     async def is_open(self) -> bool:
-        """Tells whether a transaction is open in one of the partitions; errors as `heal`."""
+        """Returns whether a transaction is open in one of the partitions; errors as `heal`."""
         return bool(await self._until_answered(lambda: self._brokers.open_in(self._partitions)))
 
     async def _until_answered(self, ask: Callable[[], Awaitable[T]]) -> T | None:
-        """Asks again while leaders and coordinators are not known; None: brokers too old to be asked."""
+        """Retries while leaders and coordinators are unknown; None: the brokers are too old for the request."""
         until = now_s() + PATIENCE_S
         while True:
             try:
@@ -136,6 +136,6 @@ NOTHING_LATER = Later()
 async def healing(
     settings: Mapping[str, Any], partitions: Sequence[Partition], later: Later = NOTHING_LATER
 ) -> AsyncIterator[Healing]:
-    """Connects to the brokers of these partitions; KafkaError, OSError: nobody is there."""
+    """Connects to the brokers of these partitions; KafkaError, OSError: none can be reached."""
     async with brokers_of(settings, partitions) as brokers:
         yield Healing(brokers, partitions, Caller.of(settings), later)

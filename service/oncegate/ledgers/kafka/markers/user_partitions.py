@@ -33,41 +33,22 @@ class Unreadable(Exception):
     """Says that the ledger cannot be asked now what it holds."""
 
 
-class NewestPartitions:
-    """Holds the partitions that were named last, `PARTITIONS_MAX` at most."""
-
-    def __init__(self) -> None:
-        self._named: dict[Partition, None] = {}
+class NewestPartitions(dict[Partition, None]):
+    """Holds the partitions that were added last, in that order: `PARTITIONS_MAX` at most."""
 
     def add(self, partitions: Iterable[Partition]) -> None:
-        """Names these, the last of them being the newest."""
+        """Adds partitions, the last of them as the newest."""
         for partition in partitions:
-            self._named.pop(partition, None)
-            self._named[partition] = None
-        while len(self._named) > PARTITIONS_MAX:
-            del self._named[next(iter(self._named))]
+            self.pop(partition, None)
+            self[partition] = None
+        while len(self) > PARTITIONS_MAX:
+            del self[next(iter(self))]
 
     def take(self) -> list[Partition]:
-        """Returns all, which are forgotten."""
-        found, self._named = list(self._named), {}
-        return found
-
-    def drop(self, partitions: Iterable[Partition]) -> None:
-        """Forgets partitions that were looked at."""
-        for partition in partitions:
-            self._named.pop(partition, None)
-
-    def __iter__(self) -> Iterator[Partition]:
-        """Yields them, the newest last."""
-        return iter(self._named)
-
-    def __contains__(self, partition: object) -> bool:
-        """Tells whether it was named, and not taken since."""
-        return partition in self._named
-
-    def __len__(self) -> int:
-        """Returns how many there are."""
-        return len(self._named)
+        """Returns all partitions, oldest first, and empties this."""
+        partitions = list(self)
+        self.clear()
+        return partitions
 
 
 class UserPartitions:
@@ -95,11 +76,11 @@ class UserPartitions:
             del self._names[next(iter(self._names))]
 
     def look_at(self, partitions: Iterable[Partition]) -> None:
-        """Has these looked at by `heal`: producers that were followed have written there."""
+        """Adds partitions to those that `heal` looks at: superseded producers have written there."""
         self._due.add(partitions)
 
     def is_due(self, partitions: Iterable[Partition]) -> bool:
-        """Whether one of these is still to be looked at."""
+        """Returns whether `heal` has still to look at one of these."""
         return any(one in self._due for one in partitions)
 
     async def heal(self, wait_s: float, unwritten: Unwritten) -> None:
@@ -108,17 +89,18 @@ class UserPartitions:
         `wait_s`: what it may take. `unwritten`: may raise Unreadable, KafkaError, OSError.
         """
         async with self._turn:
-            if not len(self._due):
+            if not self._due:
                 return
             due = list(self._due)
             # Brokers too old to be asked are asked in vain, once an upkeep.
             with suppress(KafkaError, OSError, NotImplementedError, Unreadable):
                 async with asyncio.timeout(wait_s), brokers_of(self._settings, ()) as brokers:
                     later = await self._heal(brokers, due, unwritten)
-                    self._due.drop(set(due).difference(later))
+                    for partition in set(due).difference(later):
+                        self._due.pop(partition, None)
 
     async def _heal(self, brokers: Brokers, due: Sequence[Partition], unwritten: Unwritten) -> list[Partition]:
-        """Returns the partitions that are to be asked about again."""
+        """Returns the partitions to ask about again later."""
         later, unproved = list[Partition](), dict[Open, str]()
         for node, led in brokers.by_leader(due).items():
             # A topic that is gone has no readers.
@@ -144,7 +126,7 @@ class UserPartitions:
         return unproved
 
     def _followed(self, one: Open) -> str | None:
-        """The transactional id of whoever left it open, and was fenced since; None: it may be under way."""
+        """Returns the transactional id of an open transaction whose producer was fenced; None: it may go on."""
         name = self._names.get(one.producer_id)
         ended = (state for state in self._ended.values() if state.transactional_id == name)
         return name if any(state.has_followed(one) for state in ended) else None
@@ -178,7 +160,7 @@ class UserPartitions:
 
     @contextmanager
     def _allowed(self, one: Open, what: str) -> Iterator[None]:
-        """Says which right is missing where a marker is refused for it."""
+        """Logs which right is missing if a marker is refused for want of it."""
         try:
             yield
         except ClusterAuthorizationFailedError:

@@ -146,7 +146,7 @@ def _whole(column: Any) -> Any:
 
 
 def _field(array: Any) -> Field:
-    """The bytes of an array of texts or bytes with offsets of 64 bits, not copied."""
+    """Returns the bytes of texts or bytes with 64-bit offsets, uncopied."""
     _, offsets, data = array.buffers()
     if len(array) == 0 or offsets is None:
         return _nulls(len(array))

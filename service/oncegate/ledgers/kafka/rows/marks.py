@@ -52,7 +52,7 @@ def marks_of(origin: Origin | None, at: int, rows: int) -> Marks:
 
 
 def check_names(own: RowHeaders | None) -> None:
-    """Refuses rows that bring a header whose name begins as the gateway's. BadRequest names the row."""
+    """Raises BadRequest, which names the row, for a header whose name begins as the gateway's do."""
     if own is None:
         return
     items = np.flatnonzero(_begins(own.names, _PREFIX.encode()))
@@ -71,7 +71,7 @@ def check_names(own: RowHeaders | None) -> None:
 
 
 def _begins(names: Field, prefix: bytes) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-    """Which of the names begin so: bool (m,)."""
+    """Returns which names have the prefix: bool (m,)."""
     found = names.lengths >= len(prefix)
     places = names.starts[found][:, None] + np.arange(len(prefix))
     found[found] = (names.data[places] == np.frombuffer(prefix, np.uint8)).all(axis=1)

@@ -91,7 +91,7 @@ def _murmur2(data: U8, starts: I64, lengths: I64, hashes: I64) -> None:
 
 
 def warm_up() -> None:
-    """Compiles the loop, or loads what was compiled."""
+    """Compiles the loop, or loads it from the cache."""
     murmur2(Field(np.zeros(1, np.uint8), np.zeros(1, np.int64), np.ones(1, np.int64)))
 
 
@@ -127,7 +127,7 @@ def shares(
 
 
 def records_of(columns: Columns, rows: I64 | slice, marks: Sequence[tuple[str, Field]]) -> Records:
-    """Returns the records of some rows, in the order of `rows`; `marks`: as of `shares`."""
+    """Returns the records of some rows, in the order of `rows`; `marks` as in `shares`."""
     own = columns.row_headers
     return Records(
         columns.times_ms[rows],

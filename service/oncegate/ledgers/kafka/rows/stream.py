@@ -52,7 +52,7 @@ Ask = Callable[[Collection[str]], Awaitable[None]]
 
 
 async def _known(_topics: Collection[str]) -> None:
-    """Asks nobody: all topics are known."""
+    """Asks nothing: all topics are known."""
 
 
 class RowStream:
@@ -92,7 +92,7 @@ class RowStream:
             turn, rows = turn + 1, rows + taken
 
     async def _topics(self, piece: Piece) -> list[str]:
-        """Names the topics of a piece; its rows are read for that where they name them."""
+        """Returns the topics of a piece, whose rows are read only if they name them."""
         option = option_of(self._target.topic, pa.ipc.read_schema(pa.py_buffer(piece)))
         return [option] if option is not None else await asyncio.to_thread(lambda: topics_in(*_read(piece)))
 
@@ -140,7 +140,7 @@ def check_rows(
 
 
 def option_of(topic: str | None, schema: Any) -> str | None:
-    """Returns the topic that all rows go to; None: each goes where its own column says."""
+    """Returns the topic of all rows; None: each row names its own."""
     return None if "topic" in schema.names else topic
 
 
@@ -188,7 +188,7 @@ class StageCache:
     _blobs: dict[tuple[str, Location], Piece] = field(default_factory=dict, init=False)
 
     def put(self, ledger: str, at: Location, data: Piece) -> None:
-        """Keeps a blob of a ledger; one that is larger than the bound is not kept."""
+        """Caches a blob of a ledger, unless it exceeds the bound."""
         if len(data) > self.bytes_max or not data:
             return
         self._drop((ledger, at))
@@ -198,16 +198,15 @@ class StageCache:
             self._drop(next(iter(self._blobs)))
 
     def get(self, ledger: str, at: Location) -> Piece | None:
-        """Returns the bytes at a location; None where they are not kept."""
+        """Returns the bytes at a location; None: they are not cached."""
         return self._blobs.get((ledger, at))
 
     def drop(self, ledger: str, locations: Iterable[Location]) -> None:
-        """Lets go of blobs that nobody reads again."""
+        """Removes blobs that are not read again."""
         for at in locations:
             self._drop((ledger, at))
 
     def drop_all(self, ledger: str) -> None:
-        """Lets go of all blobs of a ledger."""
         for key in [key for key in self._blobs if key[0] == ledger]:
             self._drop(key)
 

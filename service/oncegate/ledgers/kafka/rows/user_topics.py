@@ -63,7 +63,6 @@ class UserTopics:
 
     @property
     def where(self) -> str:
-        """Implements the port's `RowTopics.where`."""
         return self._brokers
 
     async def check(
@@ -76,7 +75,6 @@ class UserTopics:
         identified: bool = False,
         waiting_topics: Sequence[str] = (),
     ) -> Mapping[str, bytes]:
-        """Implements the port's `RowTopics.check`."""
         self._require_time(topic, waiting_bytes)
         size_bytes = sum(batch.nbytes for batch in batches)
         option = option_of(topic, schema)
@@ -96,11 +94,9 @@ class UserTopics:
 
     @property
     def columns(self) -> Any:
-        """Implements the port's `RowTopics.columns`."""
         return COLUMNS
 
     def refuse_read(self, topic: str) -> NoReturn:
-        """Implements the port's `RowTopics.refuse_read`."""
         raise ReadElsewhere(
             f"rows of topic {topic} lie in Kafka: read topic {topic} of {self._brokers} with isolation.level="
             "read_committed, or Spark's format('kafka') with kafka.isolation.level",
@@ -125,19 +121,18 @@ class UserTopics:
                 await self._ask(due)
 
     def suspend(self, topics: Collection[str], why: str) -> None:
-        """Leaves topics alone for a while whose batches were refused, and asks about them anew then."""
+        """Refuses writes to topics for `SUSPENDED_S` after a refused batch, then asks about them again."""
         until = now_s() + SUSPENDED_S
         for topic in topics:
             self._suspended[topic] = (until, why)
             self._asked.pop(topic, None)
 
     def forget(self, topics: Collection[str]) -> None:
-        """Asks about topics anew before more is written to them: what they take has changed."""
+        """Asks about topics again before the next write: their limits have changed."""
         for topic in topics:
             self._asked.pop(topic, None)
 
     async def close(self) -> None:
-        """Lets go of the connection."""
         async with self._one:
             await self._disconnect()
 
@@ -167,7 +162,7 @@ class UserTopics:
         self._asked.update(dict.fromkeys(found, now_s() + FRESH_S))
 
     def _partitions(self, described: Mapping[str, Any]) -> int:
-        """How many partitions a topic has."""
+        """Returns the number of a topic's partitions."""
         topic, kind = described["topic"], for_code(described["error_code"])
         if kind is UnknownTopicOrPartitionError:
             raise NotFound(f"there is no Kafka topic {topic!r} at {self._brokers}: make it there; {_NOTHING}")
@@ -196,7 +191,7 @@ class UserTopics:
                     )
 
     async def _ids_of(self, topics: Collection[str]) -> Mapping[str, bytes]:
-        """Asks a broker for the ids of topics now. LedgerFull: none tells it; NotFound."""
+        """Asks a broker for the ids of topics now. LedgerFull: no broker answers; NotFound."""
         async with self._one:
             try:
                 found = await (await self._connected()).topic_ids(topics)

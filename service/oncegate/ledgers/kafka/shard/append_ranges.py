@@ -93,7 +93,7 @@ class AppendRanges:
                         yield batch
 
     async def _pieces(self, send: SendRanges, stages: _Reading) -> AsyncGenerator[Piece, None]:
-        """The rows of a send, in their order; what waits is read as it is asked for."""
+        """Yields the rows of a send in order; staged ones are read when they are needed."""
         async with aclosing(stages.blobs([self._waiting[one] for one in self._stored(send)])) as stored:
             for range_id in send.range_ids:
                 direct = self._direct.get(range_id)
@@ -105,7 +105,7 @@ class AppendRanges:
         return self._first_staged
 
     def first_sent_to(self, partitions: Collection[Partition]) -> int | None:
-        """Returns the place of the first output that went to one of these partitions; None: none has."""
+        """Returns the index of the first output sent to one of these partitions; None: there is none."""
         for at, stream in zip(self._send_places, self._streams, strict=False):
             if any(partition in partitions for partition in stream.partitions):
                 return at
@@ -113,11 +113,11 @@ class AppendRanges:
 
     @property
     def last_sent(self) -> int | None:
-        """The place of the output whose rows were read last; None: none were."""
+        """Returns the index of the output whose rows were read last; None: none were."""
         return self._send_places[len(self._streams) - 1] if self._streams else None
 
     def changes(self, first_offsets: Sequence[int]) -> list[CatalogChange]:
-        """Returns the changes of the catalog; `first_offsets`: of each batch that `batches` has yielded."""
+        """Returns the changes of the catalog. `first_offsets`: of each batch that `batches` has yielded."""
         ends = [0, *accumulate(len(blobs.batches) for blobs in self._blobs)]
         of_topics = [
             iter(blobs.offsets(first_offsets[first:end]))
@@ -137,7 +137,7 @@ class AppendRanges:
                 yield at, one.data
 
     def sent(self, first_offsets: Sequence[int]) -> list[Sent]:
-        """Returns where rows were sent to; `first_offsets` as of `changes`."""
+        """Returns where rows were sent; `first_offsets` as in `changes`."""
         at = sum(len(blobs.batches) for blobs in self._blobs)
         found: list[Sent] = []
         for send, stream in zip(self.sends, self._streams, strict=True):

@@ -36,7 +36,6 @@ class DirectTopic:
         self._closed = False
 
     def place(self, lane: int, partition: int) -> LanePlace:
-        """Implements the port's `DirectRecords.place`."""
         own_id = f"{lane_ids(self._place.listed)}{lane}"
         return LanePlace(self._place.listed.ledger, self._brokers, self._topic, partition, own_id)
 
@@ -44,8 +43,12 @@ class DirectTopic:
         """Implements the port's `DirectRecords.read`; one call at a time for each partition."""
         at = Partition(self._topic, partition)
         try:
-            found = await self._reader(partition)
-            low, end = await found.bounds(at)
+            if self._closed:
+                raise ConnectionError("the ledger was closed")
+            if partition not in self._readers:
+                self._readers[partition] = Reader(self._place.settings)
+            reader = self._readers[partition]
+            low, end = await reader.bounds(at)
             if low > first or end < first:
                 raise LedgerDamaged(
                     f"topic {at.topic}, partition {partition}, has offsets {low} to {end}, and those from {first} on "
@@ -53,7 +56,7 @@ class DirectTopic:
                     "known: put the topic back from a copy"
                 )
             begin, decided = self._empty.get(partition, (-1, 0))
-            async with aclosing(found.records(at, decided if begin == first else first, end, _POLL_MS)) as records:
+            async with aclosing(reader.records(at, decided if begin == first else first, end, _POLL_MS)) as records:
                 read = [(one.offset, one.value or b"") async for one in records]
             self._empty[partition] = (read[-1][0] + 1 if read else first, end)
             return read
@@ -70,21 +73,11 @@ class DirectTopic:
             await self._drop(partition)
             raise
 
-    async def _reader(self, partition: int) -> Reader:
-        if self._closed:
-            raise ConnectionError("the ledger was closed")
-        if partition not in self._readers:
-            found = Reader(self._place.settings)
-            await found.start()
-            self._readers[partition] = found
-        return self._readers[partition]
-
     async def _drop(self, partition: int) -> None:
-        if (found := self._readers.pop(partition, None)) is not None:
-            await found.stop()
+        if (reader := self._readers.pop(partition, None)) is not None:
+            await reader.stop()
 
     async def trim(self, before: Mapping[int, int]) -> None:
-        """Implements the port's `DirectRecords.trim`."""
         try:
             await shorten(
                 self._place.settings, {Partition(self._topic, number): offset for number, offset in before.items()}

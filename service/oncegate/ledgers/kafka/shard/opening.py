@@ -56,9 +56,7 @@ async def open_place(
     Raises LedgerDamaged, KeyMismatch: nothing was written. LedgerFenced: another opens it too; LedgerFull, LedgerDown:
     not now, try again.
     """
-    ownership = Ownership(
-        place.settings, place.deadlines, listed, place.name, lead, place.partitions, place.told_by_frames
-    )
+    ownership = Ownership(place, listed, lead)
     key = place.keys.unwrap(place.listed.key)
     async with AsyncExitStack() as on_error:
         try:

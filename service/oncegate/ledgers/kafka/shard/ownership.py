@@ -12,16 +12,14 @@ next commit of the same id makes the aborted records visible. An id that is neve
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable
 
 from oncegate.core.errors import LedgerFenced
 from oncegate.ledgers.kafka.markers.healing import Later, healing
 from oncegate.ledgers.kafka.markers.user_partitions import UserPartitions
 from oncegate.ledgers.kafka.namespaces import Generation, KafkaListed, NamespaceTopic
-from oncegate.ledgers.kafka.partition import Partition
+from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.kafka.transactions.guard import Guard
-from oncegate.ledgers.kafka.watch import Deadlines
 from oncegate.ledgers.server.holders import Changes
 
 # Started at once: each costs a connection and some milliseconds.
@@ -34,32 +32,19 @@ def generation_of(transactional_id: str) -> int:
 
 
 class Ownership:
-    """Takes generations for one ledger. `name`: what they are listed under; `generation`: 0 for none.
+    """Takes generations for one ledger. `generation`: the last that was taken; 0: none.
 
-    `lead`: what makes this gateway the one that is to own the ledgers, in one change with a generation that it takes;
-    nothing where it is that one; raises LedgerFenced where another is.
-    `partitions`: where these ids write. `told_by_frames`: those of them whose transactions frames can tell of.
+    `lead`: returns the changes that make this gateway the holder of all ledgers, which are committed together with the
+    generation; none if it is the holder already. Raises LedgerFenced if another gateway is.
     """
 
-    def __init__(
-        self,
-        settings: Mapping[str, Any],
-        deadlines: Deadlines,
-        listed: NamespaceTopic,
-        name: str,
-        lead: Callable[[KafkaListed], Changes],
-        partitions: Sequence[Partition],
-        told_by_frames: Sequence[Partition] = (),
-    ) -> None:
-        self._settings = settings
-        self._deadlines = deadlines
+    def __init__(self, place: KafkaPlace, listed: NamespaceTopic, lead: Callable[[KafkaListed], Changes]) -> None:
+        self._place = place
         self._list = listed
-        self._name = name
+        self._name = place.name
         self._lead = lead
-        self._partitions = partitions
-        self._told_by_frames = told_by_frames
         self._holder = os.urandom(8)
-        self.user_partitions = UserPartitions(settings)
+        self.user_partitions = UserPartitions(place.settings)
         self.generation = 0
         # Whether it had a generation before the one that it takes.
         self._is_owner = False
@@ -99,7 +84,7 @@ class Ownership:
 
     async def newer_owner(self) -> bool:
         """Tells whether another has taken a generation since ours; KafkaError, OSError, TimeoutError."""
-        async with asyncio.timeout(self._deadlines.commit_ms / 1000):
+        async with asyncio.timeout(self._place.deadlines.commit_ms / 1000):
             return (await self._list.refresh()).generation(self._name).highest != self.generation
 
     def _take(self, listed: KafkaListed) -> Changes:
@@ -128,20 +113,20 @@ class Ownership:
         has read them, leaves to its upkeep what frames tell of and has no leader now: others write elsewhere meanwhile.
         """
         ids = [self._id(generation) for generation in generations]
-        later = Later(self._told_by_frames, is_away_allowed=self._is_owner)
-        async with healing(self._settings, self._partitions, later) as markers:
+        place = self._place
+        later = Later(place.told_by_frames, is_away_allowed=self._is_owner)
+        async with healing(place.settings, place.partitions, later) as markers:
             await markers.heal(ids)
             before = await markers.states(ids)
             self.user_partitions.ended(before)
             # Frames name those of what was committed alone.
-            self.user_partitions.look_at(one for state in before for one in state.partitions if self._is_users(one))
+            self.user_partitions.look_at(
+                one for state in before for one in state.partitions if one not in place.partitions
+            )
             await self._start_each(generations)
             await markers.heal(ids)
             self.user_partitions.ended(await markers.states(ids))
             self.user_partitions.look_at(markers.left)
-
-    def _is_users(self, partition: Partition) -> bool:
-        return partition not in self._partitions
 
     async def _start_each(self, generations: range) -> None:
         at_once = asyncio.Semaphore(STARTS_AT_ONCE)
@@ -157,4 +142,4 @@ class Ownership:
             await guard.close()
 
     def _guard(self, generation: int) -> Guard:
-        return Guard(self._settings, self._id(generation), self._deadlines)
+        return Guard(self._place.settings, self._id(generation), self._place.deadlines)

@@ -34,18 +34,15 @@ class Readback:
     """
 
     def __init__(self, settings: Mapping[str, Any], partition: Partition, cached: Cached = _none) -> None:
-        self._settings = settings
+        self._reader = Reader(settings)
         self._partition = partition
         self._cached = cached
         self._one = asyncio.Lock()
-        self._reader: Reader | None = None
 
     async def close(self) -> None:
-        """Lets go of the connections, once what is being read was read."""
+        """Closes the connections once the current read has ended."""
         async with self._one:
-            reader, self._reader = self._reader, None
-            if reader is not None:
-                await reader.stop()
+            await self._reader.stop()
 
     async def blobs(self, locations: Sequence[Location]) -> AsyncGenerator[Bytes, None]:
         """Yields the bytes at each location, in their order; to be closed with `aclose`.
@@ -79,19 +76,11 @@ class Readback:
 
     async def _blobs(self, locations: Sequence[Location]) -> AsyncGenerator[bytes, None]:
         for run in _runs(locations):
-            reader = await self._connected()
-            _, end = await reader.bounds(self._partition)
+            _, end = await self._reader.bounds(self._partition)
             first = next((at.offset for at in run if at.length), end)
-            async with aclosing(reader.records(self._partition, first, end)) as records:
+            async with aclosing(self._reader.records(self._partition, first, end)) as records:
                 for at in run:
                     yield verified(at, await _blob(records, at), self._partition.topic)
-
-    async def _connected(self) -> Reader:
-        if self._reader is None:
-            reader = Reader(self._settings)
-            await reader.start()
-            self._reader = reader
-        return self._reader
 
     async def all(self, locations: Sequence[Location]) -> list[Bytes]:
         """Returns the bytes at each location, in their order. Errors as `blobs`."""

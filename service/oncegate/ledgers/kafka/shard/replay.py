@@ -43,7 +43,6 @@ class TopicReader:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Implements the protocol's `LedgerReader.reading`."""
         try:
             yield
         except Trimmed as error:

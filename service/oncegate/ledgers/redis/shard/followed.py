@@ -28,7 +28,6 @@ class FollowedStreams(FollowedReader[Fold]):
         self._witness = witness
 
     async def close(self) -> None:
-        """Implements the protocol's `FollowedShard.close`."""
         await self._link.close()
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
@@ -39,7 +38,7 @@ class FollowedStreams(FollowedReader[Fold]):
         return self._reading.frames(0, self._fold.end.serial + 1)
 
     def take(self, frame: Frame) -> None:
-        """Gives `fold` the next frame, and the witness what it proves."""
+        """Applies the next frame, and lets the witness see what it proves."""
         before = self._fold.end
         super().take(frame)
         if before.serial and not any(isinstance(change, Owned) for change in frame.body.changes):

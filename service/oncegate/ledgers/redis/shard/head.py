@@ -38,27 +38,26 @@ class RedisPlace:
 
     @property
     def head(self) -> str:
-        """Names the key that says who owns it, and where it ends."""
+        """Returns the key of the owner and the end."""
         return self._key("head")
 
     @property
     def frames(self) -> str:
-        """Names the key of the ledger itself."""
+        """Returns the key of the ledger itself."""
         return self._key("frames")
 
     @property
     def where(self) -> str:
-        """Names the key of its frames."""
         return self.frames
 
     @property
     def rows(self) -> str:
-        """Names the key of what output ranges hold."""
+        """Returns the key of output ranges."""
         return self._key("rows")
 
     @property
     def states(self) -> str:
-        """Names the key of what stands in place of compacted entries."""
+        """Returns the key of the snapshot that replaces compacted entries."""
         return self._key("states")
 
     def _key(self, what: str) -> str:
@@ -119,7 +118,7 @@ def require_replicas(place: RedisPlace, waited: Sequence[object]) -> None:
 
 
 def gone(place: RedisPlace) -> LedgerDamaged:
-    """Makes the error for a ledger whose head is not there."""
+    """Returns the error for a ledger whose head is missing."""
     return LedgerDamaged(
         f"key {place.head} is gone: the server was flushed, emptied, or is another one; nothing was written, put back "
         "what it held"
@@ -127,7 +126,7 @@ def gone(place: RedisPlace) -> LedgerDamaged:
 
 
 def foreign(place: RedisPlace) -> LedgerDamaged:
-    """Makes the error for keys of another ledger."""
+    """Returns the error for keys of another ledger."""
     return LedgerDamaged(
         f"key {place.head} and those beside it are of another ledger than the list of namespaces says; nothing was "
         "written, put back what belongs together"
@@ -135,5 +134,4 @@ def foreign(place: RedisPlace) -> LedgerDamaged:
 
 
 def changed_by_others(place: RedisPlace) -> LedgerFull:
-    """Makes the error for a ledger that others take all the time."""
     return LedgerFull(f"{place.head} is taken by others all the time; nothing was written")

@@ -114,7 +114,7 @@ async def make_place(link: Link, place: RedisPlace) -> None:
 
 
 def require_witnessed(place: RedisPlace, end: End, seen: End | None) -> None:
-    """Raises LedgerDamaged where a ledger ends before its witness."""
+    """Raises LedgerDamaged if the ledger ends before its witness."""
     if seen is not None and (seen.serial > end.serial or (seen.serial == end.serial and seen != end)):
         raise LedgerDamaged(
             f"key {place.head} ends at frame {end.serial} (position {end.position}), and its witness saw frame "

@@ -31,13 +31,13 @@ class Fold(FramesFold):
         self.released: list[Location] = []
 
     def catch_up(self) -> list[Location]:
-        """Applies to the catalog, once it was made, what has changed since; returns what `apply` does."""
+        """Applies the pending changes to the catalog; returns what `apply` does."""
         gone = super().catch_up()
         self.released += gone
         return gone
 
     def adopt(self, compacted: Compacted, offset: int) -> None:
-        """Takes note of a compaction, whose frame drops all that was released before it."""
+        """Applies a compaction, whose frame drops everything that was released before."""
         super().adopt(compacted, offset)
         self.released.clear()
 
@@ -58,7 +58,6 @@ class StreamReader:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Implements the protocol's `LedgerReader.reading`."""
         try:
             yield
         except (Refused, Unreachable, Lost) as error:
@@ -73,7 +72,6 @@ class StreamReader:
             first = f"({found[-2].decode()}"
 
     def pieces(self, locations: Sequence[Location]) -> AsyncGenerator[bytes, None]:
-        """Implements the protocol's `LedgerReader.pieces`."""
         return bytes_at(self._link, self._place.states, locations)
 
     async def rows(self, catalog: Catalog, fetch: Fetch) -> list[Chunk]:
@@ -112,18 +110,18 @@ async def first_serial(link: Link, place: RedisPlace) -> int | None:
 
 
 def id_of(at: Location) -> str:
-    """Returns the id of the record that a location names."""
+    """Returns the id of a location's record."""
     return f"{at.epoch}-{at.counter}"
 
 
 def location(id_: str, data: bytes | memoryview, sha256: bytes | None = None) -> Location:
-    """Says where bytes lie: in the record with this id. `sha256`: of the data, where it is known."""
+    """Returns the location of a record's bytes. `sha256`: of the data, if it is known."""
     first, _, second = id_.partition("-")
     return Location(int(first), int(second), 0, len(data), sha256 or hashlib.sha256(data).digest())
 
 
 async def bytes_at(link: Link, stream: str, locations: Sequence[Location]) -> AsyncGenerator[bytes, None]:
-    """Yields the bytes at each location, in their order. LedgerDamaged, Refused, Unreachable, Lost."""
+    """Yields the bytes at each location in order. LedgerDamaged, Refused, Unreachable, Lost."""
     for some in _some(locations):
         asked = [("XRANGE", stream, id_of(at), id_of(at)) for at in some]
         for at, records in zip(some, await link.asks(asked), strict=True):
@@ -131,7 +129,7 @@ async def bytes_at(link: Link, stream: str, locations: Sequence[Location]) -> As
 
 
 def _some(locations: Sequence[Location]) -> Iterator[Sequence[Location]]:
-    """So many at a time as have `READ_BYTES`; one at least."""
+    """Yields as many locations at a time as have `READ_BYTES`; at least one."""
     first = size_bytes = 0
     for number, at in enumerate(locations):
         if number > first and size_bytes + at.length > READ_BYTES:

@@ -88,7 +88,7 @@ class FrameWriter:
         raise LedgerFull(f"{self._place.address.shown} lost it twice on the way; {_NOT_WRITTEN}")
 
     async def _written(self, end: End, arguments: Sequence[Bytes | str | int]) -> bool:
-        """Whether it is written, after whatever end; errors as `write`."""
+        """Returns whether it was written, in doubt or not; errors as `write`."""
         place = self._place
         keys = [place.head, place.frames, place.rows]
         try:
@@ -111,7 +111,7 @@ class FrameWriter:
         return LedgerDown(f"{where} failed at it ({error}); whether it was written is unknown until it is opened anew")
 
     async def _not_taken(self, answer: bytes) -> LedgerFenced | LedgerDamaged | LedgerDown:
-        """Why a script took nothing: another owner, or a server that has not what it acknowledged."""
+        """Returns why a script wrote nothing: a newer owner, or a server that lost acknowledged frames."""
         if answer == b"GONE":
             return gone(self._place)
         try:
@@ -122,7 +122,7 @@ class FrameWriter:
             return LedgerDown(f"{self._place.head} cannot be read ({error}); {_NOT_WRITTEN}, open it anew")
 
     def _judged(self, head: Head) -> LedgerFenced | LedgerDamaged | None:
-        """What a head says that is not what this owner left; None: it is."""
+        """Returns why a head is not as this owner left it; None: it is."""
         if head.fence >= self._fence and head.holder != self._holder:
             return _followed()
         if head.holder != self._holder or head.end != self.fold.end:
@@ -162,7 +162,7 @@ class FrameWriter:
         raise changed_by_others(self._place)
 
     async def _of_other_server(self, error: OtherServer) -> LedgerFenced | LedgerDown:
-        """A server that was started anew is read anew, whole; but not by who was followed there."""
+        """Returns why a restarted server is read again, or that a newer owner serves there."""
         self._link.run_id = None
         try:
             head = await read_head(self._link, self._place)
@@ -205,7 +205,7 @@ class FrameWriter:
         return True
 
     async def write_piece(self, data: bytes) -> str:
-        """Writes what no frame names yet; returns its id. LedgerFull: nothing names it; else as `write`."""
+        """Writes a piece that no frame names yet; returns its id. LedgerFull: nothing names it; else as `write`."""
         await self._ready()
         try:
             answer = await self._link.run(PIECE, [self._place.head, self._place.states], self._fence, data)
@@ -216,7 +216,7 @@ class FrameWriter:
         return bytes(answer).decode()
 
     async def trim(self, stream: str, first_id: str) -> None:
-        """Deletes what lies before a record of a stream; LedgerFull: not now, else as `write`."""
+        """Deletes the records of a stream before this one; LedgerFull: not now, else as `write`."""
         await self._delete(TRIM, stream, first_id)
 
     async def drop(self, ids: Sequence[str]) -> None:
@@ -251,7 +251,6 @@ class FrameWriter:
             raise self._set_back(head)
 
     async def close(self) -> None:
-        """Lets go of the connection."""
         await self._link.close()
 
 

@@ -1,11 +1,14 @@
-"""The rights and settings that a gateway needs at its brokers, and requests that check them without any effect.
+"""Plans what ledgers on Kafka need of their brokers: topics, rights and transactional ids.
 
-The needs follow from the ledger's URL and the names of its namespaces. Brokers report a client's rights on topics in
-Metadata (version 8, by the protocol: aiokafka asks for none); rights on transactional ids show by a refusal.
+The needs follow from the ledger's URL and the names of its namespaces. They are written as the lines of Kafka's own
+tools that fulfil them, or checked item by item without any effect: brokers report a client's rights on topics in
+Metadata, and rights on transactional ids show by a refusal.
 """
 
 import asyncio
-from collections.abc import Sequence
+import shlex
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence, Set
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -17,14 +20,14 @@ from aiokafka.errors import (
     TransactionalIdAuthorizationFailed,
     for_code,
 )
-from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.transaction import EndTxnRequest
-from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Schema, String
 
 from oncegate.clock import sleep_s
 from oncegate.core.errors import BadRequest
 from oncegate.ledgers.kafka.address import Address
 from oncegate.ledgers.kafka.client import Client
+from oncegate.ledgers.kafka.ledgers import unreachable
+from oncegate.ledgers.kafka.markers.wire import describe_topics
 from oncegate.ledgers.kafka.namespaces import (
     DIRECT_PARTITIONS,
     KafkaNamespace,
@@ -34,8 +37,11 @@ from oncegate.ledgers.kafka.namespaces import (
     topic_names,
     topics_of_name,
 )
-from oncegate.ledgers.kafka.topics import COMPACTED, KEPT, Wanted, wanted
+from oncegate.ledgers.kafka.refusals import BrokersRefuse
+from oncegate.ledgers.kafka.topics import COMPACTED, KEPT, Topics, Wanted, topics_of, wanted
+from oncegate.ledgers.kafka.watch import Watch
 
+_MISSING = "missing, or not to be seen without the right to Describe"
 TOPIC, TRANSACTIONAL_ID = "topic", "transactional-id"
 
 
@@ -52,7 +58,6 @@ class Right:
     alone: bool = False
 
     def covers(self, name: str) -> bool:
-        """Tells whether something of this name is meant."""
         return name == self.name if self.alone else name.startswith(self.name)
 
 
@@ -113,7 +118,7 @@ def needs_of(
 
 
 def _of_writers(address: Address, namespaces: Sequence[str], users_topics: Sequence[str]) -> tuple[Right, ...]:
-    """The rights of clients that write their rows themselves, and of nothing else of a ledger's."""
+    """Returns the rights of clients that write their rows themselves, and no others."""
     rights = []
     for namespace in namespaces:
         one = KafkaNamespace(b"", topics_of_name(address.prefix, namespace), b"")
@@ -139,68 +144,15 @@ OPERATIONS = {"Read": 3, "Write": 4, "Create": 5, "Delete": 6, "Alter": 7, "Desc
 COORDINATOR_S = 30.0
 _POLL_S = 0.1
 _TRANSACTIONS = 1
-_TEXT = String("utf-8")
 # Nobody has this number: what it asks to be ended is refused, by the right first.
 _NOBODY = -1
 # What a coordinator says that is being found, or made.
 _NOT_YET = (GroupCoordinatorNotAvailableError, GroupLoadInProgressError, NotCoordinatorForGroupError)
 
 
-class _MetadataAnswer(Response):  # type: ignore[misc]
-    API_KEY = 3
-    API_VERSION = 8
-    SCHEMA = Schema(
-        ("throttle_time_ms", Int32),
-        ("brokers", Array(("node_id", Int32), ("host", _TEXT), ("port", Int32), ("rack", _TEXT))),
-        ("cluster_id", _TEXT),
-        ("controller_id", Int32),
-        (
-            "topics",
-            Array(
-                ("error_code", Int16),
-                ("topic", _TEXT),
-                ("is_internal", Boolean),
-                (
-                    "partitions",
-                    Array(
-                        ("error_code", Int16),
-                        ("partition", Int32),
-                        ("leader", Int32),
-                        ("leader_epoch", Int32),
-                        ("replicas", Array(Int32)),
-                        ("isr", Array(Int32)),
-                        ("offline_replicas", Array(Int32)),
-                    ),
-                ),
-                ("operations", Int32),
-            ),
-        ),
-        ("cluster_operations", Int32),
-    )
-
-
-class _MetadataStruct(RequestStruct):  # type: ignore[misc]
-    API_KEY = 3
-    API_VERSION = 8
-    RESPONSE_TYPE = _MetadataAnswer
-    SCHEMA = Schema(
-        ("topics", Array(_TEXT)), ("make_topics", Boolean), ("cluster_operations", Boolean), ("operations", Boolean)
-    )
-
-
-class _Metadata(Request[_MetadataStruct]):  # type: ignore[misc]
-    API_KEY = 3
-
-    def __init__(self, topics: Sequence[str]) -> None:
-        self._topics = list(topics)
-
-    def build(self, request_struct_class: Any) -> Any:
-        return request_struct_class(self._topics, False, False, True)
-
-
 async def topic_operations(client: Client, topics: Sequence[str]) -> dict[str, set[str]]:
-    """Returns what the client may do with each topic that is there; KafkaError. None is made."""
-    answer = (await client.send(client.get_random_node(), _Metadata(topics))).to_object()
+    """Returns this client's rights on each topic that exists; KafkaError. Creates no topic."""
+    answer = (await client.send(client.get_random_node(), describe_topics(topics, operations=True))).to_object()
     return {
         one["topic"]: {name for name, bit in OPERATIONS.items() if one["operations"] & 1 << bit}
         for one in answer["topics"]
@@ -219,10 +171,106 @@ async def id_operations(client: Client, transactional_id: str) -> set[str]:
 
 
 async def _refused(client: Client, transactional_id: str) -> type[KafkaError]:
-    """What a coordinator answers who asks to end a transaction that is nobody's."""
+    """Returns the coordinator's refusal to end a transaction that does not exist."""
     try:
         node = await client.coordinator_lookup(_TRANSACTIONS, transactional_id)
     except _NOT_YET as error:
         return type(error)
     answer = await client.send(node, EndTxnRequest(transactional_id, _NOBODY, _NOBODY, False))
     return cast(type[KafkaError], for_code(answer.error_code))
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """Says of one item what is wrong with it; nothing: it is there and right."""
+
+    item: str
+    wrong: tuple[str, ...] = ()
+
+
+async def look(needs: Needs, address: Address) -> list[Looked]:
+    """Checks everything as the client of the address. LedgerDown: the brokers are away, or refuse this client."""
+    with unreachable(address):
+        async with topics_of(address) as topics:
+            there = await topics.names()
+            found = [await _looked_at(topics, one, one.name in there) for one in needs.topics]
+        # Asking for a topic that is not there would make it on brokers that make what they are asked for.
+        found += [_made(topic, topic in there) for topic in needs.users_topics]
+        seen = [name for name in (*(one.name for one in needs.topics), *needs.users_topics) if name in there]
+        async with _client(address.settings) as client:
+            return found + await _rights(client, needs, seen)
+
+
+def _made(topic: str, there: bool) -> Looked:
+    return Looked(f"topic {topic}", () if there else (_MISSING,))
+
+
+async def _looked_at(topics: Topics, one: Wanted, there: bool) -> Looked:
+    if not there:
+        return Looked(f"topic {one.name}", (_MISSING,))
+    try:
+        return Looked(f"topic {one.name}", tuple((await topics.wrong([one]))[one.name]))
+    except BrokersRefuse as refused:
+        return Looked(f"topic {one.name}", (f"its settings are not told: {refused}",))
+
+
+async def _rights(client: Client, needs: Needs, topics: list[str]) -> list[Looked]:
+    found = []
+    of_topics = await topic_operations(client, topics) if topics else {}
+    for right in needs.rights:
+        held: Mapping[str, Set[str]] = of_topics if right.kind == TOPIC else await _of_ids(client, needs)
+        found += [_held(right, name, operations) for name, operations in sorted(held.items()) if right.covers(name)]
+    return found
+
+
+def _held(right: Right, name: str, operations: Set[str]) -> Looked:
+    missing = [one for one in right.operations if one not in operations]
+    said = (f"{', '.join(missing)} is missing",) if missing else ()
+    return Looked(f"rights on {right.kind} {name}", said)
+
+
+async def _of_ids(client: Client, needs: Needs) -> dict[str, Set[str]]:
+    found: dict[str, Set[str]] = {}
+    for one in needs.ids:
+        try:
+            found[one.first] = await id_operations(client, one.first)
+        except TransactionalIdAuthorizationFailed:
+            found[one.first] = set()
+    return found
+
+
+@asynccontextmanager
+async def _client(settings: Mapping[str, Any]) -> AsyncIterator[Client]:
+    watch = Watch(settings)
+    client = Client(settings, watch)
+    try:
+        with watch.telling():
+            await client.bootstrap()
+        yield client
+    finally:
+        await client.close()
+
+
+def commands(needs: Needs, bootstrap: str, command_config: str | None) -> Iterator[str]:
+    """Yields a line for each topic, then one for each kind of rights; `command_config`: the tools' own connection."""
+    config = [] if command_config is None else ["--command-config", command_config]
+    reached = ["--bootstrap-server", bootstrap, *config]
+    for one in needs.topics:
+        yield shlex.join(["kafka-topics.sh", *reached, *_topic(one)])
+    for right in needs.rights:
+        yield shlex.join(["kafka-acls.sh", *reached, *_right(right, needs.principal)])
+    if needs.writer is not None:
+        for right in needs.writers_rights:
+            yield shlex.join(["kafka-acls.sh", *reached, *_right(right, needs.writer)])
+
+
+def _topic(one: Wanted) -> list[str]:
+    made = ["--create", "--if-not-exists", "--topic", one.name]
+    counts = ["--partitions", str(one.partitions), "--replication-factor", str(one.replication)]
+    return [*made, *counts, *(word for name, value in one.settings.items() for word in ("--config", f"{name}={value}"))]
+
+
+def _right(right: Right, principal: str) -> list[str]:
+    operations = [word for operation in right.operations for word in ("--operation", operation)]
+    where = [f"--{right.kind}", right.name, "--resource-pattern-type", "literal" if right.alone else "prefixed"]
+    return ["--add", "--allow-principal", principal, *operations, *where]

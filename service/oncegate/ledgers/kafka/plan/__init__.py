@@ -1,1 +1,0 @@
-"""Says what ledgers on Kafka need of their brokers: topics, rights, transactional ids; and looks what is there."""
