@@ -171,7 +171,10 @@ STEP_ORDER: tuple[Mutant, ...] = (
     one(
         "a frame on Redis is seen by its witness before it is written",
         f"{_REDIS}.shard.ledger::RedisLedger._append",
-        swap("await self._dying(self._writer.write(...))", "await self._dying(self._witness.see(self._fold.end))"),
+        swap(
+            "await self._dying(self._writer.write(...), by_append=True)",
+            "await self._dying(self._witness.see(self._fold.end), by_append=True)",
+        ),
         f"{_REDIS_DAMAGE}::test_a_server_that_lost_its_last_appends_is_detected_by_the_witness",
     ),
     one(

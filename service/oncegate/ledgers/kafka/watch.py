@@ -1,7 +1,7 @@
-"""Watches one aiokafka client for what brokers refuse it, and ends its waits for what will not come.
+"""Watches one aiokafka client for what brokers refuse, and ends its waits for what cannot come.
 
-aiokafka writes into its log why it cannot connect and tries again, until somebody's deadline passes, whose TimeoutError
-says nothing; it leaves unsaid that a quota holds it back, and that a broker ends its session. Here all three are kept.
+aiokafka logs why it cannot connect and retries until a deadline passes, whose TimeoutError says nothing. It hides
+throttling by a quota, and that a broker ends its session. A `Watch` keeps all three.
 """
 
 import asyncio
@@ -68,7 +68,7 @@ class Watch:
         self._is_beginning = False
 
     def begin(self) -> None:
-        """Forgets what was refused, and lets go of sessions that end soon: a transaction begins."""
+        """Forgets refusals, and closes sessions that end soon: a transaction begins."""
         self._began = now_s()
         self._refusing: dict[tuple[str, int], Refusal] = {}
         # Whether some broker was reached, whatever it said then.
@@ -118,7 +118,7 @@ class Watch:
             self._limit.reschedule(self._until)
 
     def not_connected(self, place: tuple[str, int], error: BaseException) -> None:
-        """Takes why there is no connection. One broker may refuse what others take: waits end where none is left."""
+        """Records a failed connection attempt; waits end once no broker accepts this client."""
         # A port that nobody listens on, and a name without a host, are other errors.
         self.has_reached |= isinstance(error, ConnectionResetError | KafkaConnectionError)
         if (refusal := refusal_of(error, self._caller)) is not None:
@@ -132,7 +132,7 @@ class Watch:
         return self._was_cut or any(session.has_ended for session in self._sessions)
 
     def cut(self) -> None:
-        """Takes that a connection that was open has ended, and not by this side; waits are over where that matters."""
+        """Records that a broker closed a connection; ends the wait if the transaction cannot go on."""
         self._was_cut = True
         if self.is_lost:
             self._end_in(0)
@@ -141,8 +141,8 @@ class Watch:
     def is_lost(self) -> bool:
         """Whether a connection was cut before brokers knew of the transaction, which must not go on then.
 
-        A broker that was started again may have forgotten the markers of the transaction before: records of this one
-        would stand behind its records as one transaction, and an abort would take both.
+        A restarted broker may have forgotten the markers of the last transaction: records of this one would join its
+        records as one transaction, and an abort would undo both.
         """
         return self._was_cut and self._is_beginning
 
@@ -152,7 +152,7 @@ class Watch:
             raise KafkaConnectionError("a connection was cut before the transaction began")
 
     def answered(self, answer: Any) -> None:
-        """Takes any answer of a broker, which may say for how long it hears nothing more for the sake of a quota."""
+        """Records an answer of a broker, and for how long a quota throttles this client."""
         if isinstance(answer, AddPartitionsToTxnResponse_v0):
             self._is_beginning &= all(code for _, partitions in answer.errors for _, code in partitions)
         if throttle_ms := getattr(answer, "throttle_time_ms", 0):
@@ -165,7 +165,7 @@ class Watch:
         return self._throttled_until > self._began
 
     def refusal(self, error: BaseException) -> Refusal | None:
-        """Finds the refusal behind an error that came out of this client; None: the error itself says what it is."""
+        """Returns the refusal that caused an error of this client; None: the error speaks for itself."""
         found = refusal_of(error, self._caller)
         # KafkaError itself stands around another error; those that say more are subclasses.
         if found is None and type(error) in (TimeoutError, KafkaConnectionError, KafkaError):

@@ -1,12 +1,12 @@
-"""Talks to a Redis server over one connection, and tells what is unknown from what was refused.
+"""Talks to a Redis server over one connection, and separates unknown outcomes from refusals.
 
     Refused       the server said no: the command had no effect
-    Unreachable   nothing was sent: there is no connection, or the server is not one that may hold a ledger
-    Lost          it was sent, and how it ended is unknown
+    Unreachable   nothing was sent: there is no connection, or the server may not hold a ledger
+    Lost          it was sent, and its outcome is unknown
 
-All are OSErrors: a log line tells them by their text, as what a server may do to anybody.
+All are OSErrors, whose text log lines contain.
 
-redis-py's client sends again by itself what found no answer; its `Connection` does not, so that is what is used here.
+redis-py's client resends commands without an answer. Its `Connection` does not, and is used here therefore.
 """
 
 import asyncio
@@ -70,16 +70,16 @@ class Lost(ConnectionError):
 
 
 def unusable(address: Address, error: OSError) -> LedgerDown:
-    """Says that the server is away, or may hold no ledger, by its URL once: most of its errors begin with that."""
+    """Returns the error for a server that is away or may hold no ledger, with its URL once."""
     said = str(error).removeprefix(address.shown).removeprefix(":").strip()
     return LedgerDown(f"{address.shown} cannot be used now: {said}")
 
 
 class Link:
-    """Holds one connection, made at the first call and anew after each loss; one call at a time. Use `close` last.
+    """Holds one connection, made by the first call and again after each loss; one call at a time. Use `close` last.
 
-    `run_id`: of the server that this link is to talk to; None: whichever is there at first. `any_server`: whichever is
-    there, each time.
+    `run_id`: of the server that this link must talk to; None: of the first one that it meets. `any_server`: any
+    server, each time.
     """
 
     def __init__(self, address: Address, run_id: str | None = None, *, any_server: bool = False) -> None:
@@ -108,9 +108,9 @@ class Link:
         return answer
 
     async def calls(self, commands: Sequence[Sequence[Value]]) -> list[Any]:
-        """Sends commands at once, and returns their answers in their order.
+        """Sends commands at once, and returns their answers in order.
 
-        Refused: the first of them that the server refused; those around it were done. Unreachable, Lost.
+        Refused: the first command that the server refused; the others were executed. Unreachable, Lost.
         """
         async with self._one:
             await self._connected()
@@ -121,9 +121,9 @@ class Link:
         return (await self.asks([arguments]))[0]
 
     async def asks(self, commands: Sequence[Sequence[Value]]) -> list[Any]:
-        """Sends commands that change nothing at once, and once more where they were lost; errors as `calls`.
+        """Sends read-only commands at once, again if they were lost; errors as `calls`.
 
-        A server closes connections that nobody uses.
+        A server closes idle connections.
         """
         try:
             return await self.calls(commands)
@@ -141,9 +141,9 @@ class Link:
         then: Sequence[Sequence[Value]],
         more_ms: int = 0,
     ) -> list[Any]:
-        """Runs a script and the commands behind it, at once; returns all answers. Errors as `run`, of the script alone.
+        """Runs a script and the commands after it, at once; returns all answers. Errors as `run`, of the script alone.
 
-        `more_ms`: what the commands behind it may take by themselves; their refusals are among the answers.
+        `more_ms`: what the commands may take by themselves; their refusals are among the answers.
         """
         command = ("EVALSHA", script.sha1, len(keys), *keys, *arguments)
         async with self._one:

@@ -1,7 +1,7 @@
-"""Cuts bytes of any length into records and finds them again by where the first of them lies.
+"""Cuts bytes of any length into records, and finds them again by the offset of the first one.
 
-Records of one producer's transaction follow each other among the committed records of a partition, so that the parts
-of a blob need no numbers: its length says where it ends.
+Records of one producer's transaction are adjacent among the committed records of a partition. The parts of a blob
+need no numbers therefore: its length tells where it ends.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ OUTPUTS, STAGES = 0, 1
 
 
 class Blobs:
-    """Holds the batches of several blobs for one partition, in their order. No blob is empty but by having no parts."""
+    """Holds the batches of several blobs for one partition, in their order. A blob without bytes has no parts."""
 
     def __init__(self, partition: Partition, blobs: Sequence[Bytes]) -> None:
         parts = [part for blob in blobs for part in _parts(blob)]
@@ -36,9 +36,9 @@ class Blobs:
         return sum(int(batch.encoded.record_count()) for batch in self.batches)
 
     def offsets(self, first_offsets: Sequence[int]) -> list[int]:
-        """Returns the offset of each blob's first part, given that of each batch; 0 for a blob without bytes.
+        """Returns the offset of each blob's first part, by those of the batches; 0 for a blob without bytes.
 
-        NotWritten: the broker did not tell one of them, so that nobody would find it.
+        NotWritten: a broker did not return an offset, so the blob could not be found again.
         """
         if any(offset < 0 for offset in first_offsets):
             raise NotWritten("the broker did not say where a record lies")
@@ -50,20 +50,20 @@ class Blobs:
 
 
 def location(offset: int, data: Bytes, sha256: bytes | None = None, topic: int = 0) -> Location:
-    """Says where a blob lies: `offset` of its first part. `sha256`: of the data, where it is known.
+    """Returns the location of a blob. `offset`: of its first part; `sha256`: of the data, if it is known.
 
-    `topic`: a number for it, where a catalog names blobs of more than one.
+    `topic`: its number in a catalog that names blobs of several topics.
     """
     return Location(0, topic, offset, len(data), sha256 or hashlib.sha256(data).digest())
 
 
 def end_of(at: Location) -> int:
-    """Returns the offset behind the last part of a blob."""
+    """Returns the offset after the last part of a blob."""
     return at.offset + -(-at.length // PART_BYTES)
 
 
 def verified(at: Location, data: bytes, where: str) -> bytes:
-    """Returns the blob's bytes; LedgerDamaged when they are not those that were written."""
+    """Returns the blob's bytes; LedgerDamaged: they are not those that were written."""
     if len(data) != at.length or hashlib.sha256(data).digest() != at.sha256:
         raise LedgerDamaged(f"{where}: the {at.length} bytes from offset {at.offset} on are not those written there")
     return data

@@ -1,4 +1,4 @@
-"""The ledger on Kafka: one append is one transaction of its output ranges and its frame."""
+"""Implements the ledger on Kafka: one append is one transaction of its output ranges and its frame."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
@@ -99,20 +99,20 @@ class KafkaLedger(RemoteLedger[Fold]):
             self._given_up(self._changed(changes))
 
     def _require_stages(self, ranges: AppendRanges) -> None:
-        """Refuses what needs the stages while they have no leader: others are not to wait for them."""
+        """Refuses outputs that need the stages while those have no leader, so that other appends do not wait."""
         stages = self._place.stages
         if ranges.first_staged is not None and self._writer.ownership.user_partitions.is_due([stages]):
             why = LedgerFull(f"topic {stages.topic} has no leader, or was not looked at since; nothing was written")
             raise AppendRefused(why, ranges.first_staged)
 
     def _given_up(self, locations: Sequence[Location]) -> None:
-        """Notes up to where stages are needed no more, but for those that still wait; these are not cached on."""
+        """Advances the end of the stages that may be deleted, and drops these locations from the cache."""
         self._place.stage_cache.drop(self._place.name, locations)
         ends = [end_of(at) for at in locations if at.counter == STAGES]
         self._stages_to = max([self._stages_to, *ends])
 
     def _suspend(self, error: LedgerFull) -> None:
-        """Leaves users' topics alone for a while whose brokers refused a batch: others are not to wait for them."""
+        """Suspends users' topics whose brokers refused a batch, so that other appends do not wait."""
         if isinstance(error.__cause__, NotWritten):
             own = {partition.topic for partition in self._place.partitions}
             refused = {partition.topic for partition in error.__cause__.culprits} - own
@@ -122,7 +122,7 @@ class KafkaLedger(RemoteLedger[Fold]):
             self.topics.suspend(refused, str(error.__cause__))
 
     def _refuse_part(self, error: LedgerFull, ranges: AppendRanges) -> None:
-        """Raises AppendRefused where what was appended is to blame, and not brokers that cannot take anything now."""
+        """Raises AppendRefused if the appended rows are to blame, and not the brokers."""
         match error.__cause__:
             case RecordTooLarge(culprits=culprits) as cause:
                 refusal = TooLarge(str(cause))
@@ -149,7 +149,7 @@ class KafkaLedger(RemoteLedger[Fold]):
             fold.adopt(compacted, offset)
 
     async def _end_of(self, error: OncegateError) -> OncegateError:
-        """Returns why it ends: what a slow owner misses may have been deleted by a newer one, and is no damage then."""
+        """Returns why the ledger ends: records that a newer owner has deleted are no damage."""
         if not isinstance(error, LedgerDamaged):
             return error
         try:
@@ -213,7 +213,7 @@ class KafkaLedger(RemoteLedger[Fold]):
             raise gone
 
     def _fall_behind(self, error: Exception) -> None:
-        """Ends this ownership where appends go on and its upkeep has failed for long: opening it anew says why."""
+        """Ends this ownership if only the upkeep fails, for `BEHIND_S`: the next opening reports why."""
         now, serial = now_s(), self._fold.end.serial
         if self._behind_since is None:
             self._behind_since = (now, serial)
@@ -229,7 +229,7 @@ class KafkaLedger(RemoteLedger[Fold]):
             self._witnessed = end.serial
 
     async def _prove(self) -> None:
-        """Of a generation that began after a bad end: a frame of its own was written since."""
+        """Proves a generation that began after a failure, once it has written a frame."""
         is_due = self._writer.ownership.user_partitions.is_due(self._place.told_by_frames)
         if self._writer.proved > self._proved and not is_due:
             proved = self._writer.proved
@@ -237,7 +237,7 @@ class KafkaLedger(RemoteLedger[Fold]):
             self._proved = proved
 
     async def _renew(self) -> None:
-        """What a lost broker has left open in users' topics waits for no append: others read there."""
+        """Ends what a lost broker left open in users' topics at once: readers wait there."""
         if not (self._writer.is_worn and self._fold.sent_to):
             return
         async with self._one:
@@ -246,7 +246,7 @@ class KafkaLedger(RemoteLedger[Fold]):
                     await self._dying(self._writer.renew())
 
     async def _shorten_stages(self) -> None:
-        """What was committed or given up goes soon: it may be all that users write."""
+        """Deletes stages soon after their commit or abort: they may be all that users write."""
         if self._stages_to <= self._stages_shortened_to:
             return
         stages_to, lowest = self._stages_to, self._catalog.lowest_offset(STAGES)
@@ -256,7 +256,7 @@ class KafkaLedger(RemoteLedger[Fold]):
         self._stages_shortened_to = stages_to
 
     async def _shorten(self) -> None:
-        """Every deletion follows a frame of this owner, committed after what replaces the deleted was acknowledged."""
+        """Deletes records only after this owner has committed a frame behind those that replace them."""
         compacted = self._fold.compacted
         if compacted is None or compacted.position <= self._shortened_to or self._replays:
             return

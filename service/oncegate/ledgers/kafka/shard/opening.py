@@ -1,12 +1,12 @@
-"""Opening a ledger on Kafka, in the order that keeps two owners from both writing.
+"""Opens a ledger on Kafka, in an order that keeps two owners from both writing.
 
-1. the next generation is taken, and every producer before it is ended (`ownership`)
-2. the list of namespaces tells the witnesses; every frame is read, up to the end that the brokers tell now
-3. what was read is judged: key, ledger, links, compaction, witness     --- nothing was written up to here ---
-4. the entry of ownership is committed: that is the proof. Only then is anything answered
+1. The next generation is taken, and every earlier producer is ended (`ownership`).
+2. The list of namespaces gives the witnesses; every frame up to the current end is read.
+3. Key, ledger, chain, compaction and witness are checked.          --- nothing was written up to here ---
+4. The entry of ownership is committed, which proves ownership. Nothing is answered before.
 
-What is read may be trimmed meanwhile by an owner that was fenced just now: then it is read again. What a standby has
-read before 1 counts in 2 only where the topic still has its last frame, whose chain stands for all before it.
+An owner that was just fenced may trim the topic meanwhile: then it is read again. A standby's replay state is used
+in 2 only if the topic still has its last frame, whose chain covers all frames before it.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ READINGS_MAX = 5
 
 @dataclass
 class Opened:
-    """Holds a ledger that is read, judged and owned. `read_to`: the offset up to which its frames were read."""
+    """Holds a ledger that was read, checked and owned. `read_to`: the offset up to which its frames were read."""
 
     key: bytes
     fold: Fold
@@ -49,12 +49,12 @@ class Opened:
 async def open_place(
     place: KafkaPlace, listed: NamespaceTopic, lead: Callable[[KafkaListed], Changes], warm: Fold | None = None
 ) -> Opened:
-    """Opens a ledger, and fences who had it before. `lead`: as in `Ownership`.
+    """Opens a ledger, and fences its earlier owners. `lead`: as in `Ownership`.
 
-    `warm`: what a standby has read; it is the fold that is returned, unless the topic is not what it was made of.
+    `warm`: a standby's replay state, which is used and returned if it still matches the topic.
 
-    Raises LedgerDamaged, KeyMismatch: nothing was written. LedgerFenced: another opens it too; LedgerFull, LedgerDown:
-    not now, try again.
+    Raises LedgerDamaged, KeyMismatch: nothing was written. LedgerFenced: another gateway opens it too; LedgerFull,
+    LedgerDown: retry.
     """
     ownership = Ownership(place, listed, lead)
     key = place.keys.unwrap(place.listed.key)
@@ -78,7 +78,7 @@ async def open_place(
 
 
 async def _read_owned(place: KafkaPlace, listed: KafkaListed, ownership: Ownership, warm: Fold | None) -> Fold:
-    """What looks like damage may be the open transaction of who came later: then it is his to tell."""
+    """Reads the ledger; apparent damage may be the open transaction of a newer owner: LedgerFenced then."""
     try:
         return await _read(place, listed, warm)
     except LedgerDamaged as error:
@@ -111,7 +111,7 @@ async def _judged(place: KafkaPlace, listed: KafkaListed, fold: Fold) -> Fold:
 
 
 async def _read_on(place: KafkaPlace, warm: Fold) -> None:
-    """Gives what a standby has read the frames behind it; Trimmed: the topic has its last frame no more."""
+    """Applies the frames after a standby's last one; Trimmed: the topic has its last frame no more."""
     async with reader(place.settings) as found:
         lowest, end = await found.bounds(place.frames)
         async with aclosing(frames_of(found, place, warm.last_offset, end)) as frames:
@@ -125,9 +125,9 @@ async def _read_on(place: KafkaPlace, warm: Fold) -> None:
 
 
 async def read_frames(place: KafkaPlace, fold: Fold, first: int | None = None) -> int:
-    """Gives `fold` the frames from offset `first` on, else all; returns the offset up to which was read.
+    """Applies the frames from offset `first` on, or all, to `fold`; returns the offset up to which it read.
 
-    Raises LedgerDamaged, Trimmed, KafkaError, OSError: what was folded is of no use.
+    Raises LedgerDamaged, Trimmed, KafkaError, OSError: `fold` is of no more use.
     """
     async with reader(place.settings) as found:
         lowest, end = await found.bounds(place.frames)
@@ -138,12 +138,12 @@ async def read_frames(place: KafkaPlace, fold: Fold, first: int | None = None) -
 
 
 def _newest(listed: KafkaListed, name: str) -> End | None:
-    """Returns the witness of a namespace that saw most; None: there is none."""
+    """Returns the witness of a namespace with the highest serial; None: it has none."""
     return max(listed.witnesses.get(name, {}).values(), key=lambda seen: seen.serial, default=None)
 
 
 async def _own(place: KafkaPlace, fold: Fold, guard: Guard, owned: Owned) -> int:
-    """Commits the entry of ownership; the offset behind it."""
+    """Commits the entry of ownership; returns the offset after it."""
     before = fold.end
     data, end = encode_frame(place.listed.ledger, before, (), [owned])
     blobs = Blobs(place.frames, [data])
@@ -160,7 +160,7 @@ async def _own(place: KafkaPlace, fold: Fold, guard: Guard, owned: Owned) -> int
 
 
 async def _witness(listed: NamespaceTopic, name: str, fold: Fold, generation: int) -> None:
-    """What older witnesses saw is behind this entry; they are removed after it was seen itself."""
+    """Writes this generation's witness, then removes those of older generations, which it covers."""
     end = fold.end
     await listed.witness(name, generation, end)
     for older in [older for older in listed.listed.witnesses.get(name, {}) if older < generation]:

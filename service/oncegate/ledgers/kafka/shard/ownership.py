@@ -1,13 +1,13 @@
-"""Owns a ledger by generations of transactional ids: each opening, and each start after a bad end, takes the next one.
+"""Owns a ledger by generations of transactional ids: each opening, and each start after a failure, takes the next one.
 
-Why not one id: an abort that meets a partition without a leader is called complete without its marker there, and the
-next commit of the same id makes the aborted records visible. An id that is never used again cannot.
+One id would not do: an abort that meets a partition without a leader counts as complete without its marker there,
+and the next commit of the same id makes the aborted records visible. An id that is never used again cannot do that.
 
-1. A generation is taken in the list of namespaces, before its first use.
-2. Every id from the last proved generation on is started: that fences whoever has it, and decides its transaction.
+1. A generation is taken in the list of namespaces before its first use.
+2. Every id from the last proved generation on is started, which fences its producer and ends its transaction.
 3. The id of the generation is started.
-4. The list is read again. Whoever has taken a later generation since has started, or will start, this id after 3: this
-   producer is fenced by then, or sees the later generation here.
+4. The list is read again. A gateway that has taken a later generation since then has started, or will start, this id
+   after 3: this producer is fenced already, or sees the later generation here.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ STARTS_AT_ONCE = 8
 
 
 def generation_of(transactional_id: str) -> int:
-    """Returns the generation that a transactional id is of."""
+    """Returns the generation of a transactional id."""
     return int(transactional_id.rpartition("/")[2])
 
 
@@ -53,10 +53,10 @@ class Ownership:
         return f"{self._name}/{generation}"
 
     async def begin(self) -> Guard:
-        """Takes the next generation; returns its producer, whose first commit is the proof of ownership.
+        """Takes the next generation; returns its producer, whose first commit proves ownership.
 
-        Raises LedgerFenced: another has taken a generation since ours; LedgerFull, KafkaError, OSError, TimeoutError:
-        it is not begun, try again.
+        Raises LedgerFenced: another gateway has taken a later generation; LedgerFull, KafkaError, OSError,
+        TimeoutError: retry.
         """
         await self._list.change(self._take)
         taken = self._list.listed.generation(self._name)
@@ -76,19 +76,19 @@ class Ownership:
         return guard
 
     async def prove(self, generation: int) -> None:
-        """Notes that all generations before one of ours are ended, once that one has committed. Errors as `begin`.
+        """Records that all generations before this one are ended, once it has committed. Errors as `begin`.
 
-        Not the newest that was taken: it may have ended none of those before it yet.
+        Not the newest that was taken: that one may have ended none of the earlier ones yet.
         """
         await self._list.change(lambda listed: self._proved(listed, generation))
 
     async def newer_owner(self) -> bool:
-        """Tells whether another has taken a generation since ours; KafkaError, OSError, TimeoutError."""
+        """Returns whether another gateway has taken a later generation; KafkaError, OSError, TimeoutError."""
         async with asyncio.timeout(self._place.deadlines.commit_ms / 1000):
             return (await self._list.refresh()).generation(self._name).highest != self.generation
 
     def _take(self, listed: KafkaListed) -> Changes:
-        """The next generation; none where an earlier turn of ours took it and was not told so."""
+        """Returns the next generation; nothing if an earlier attempt of ours took it unnoticed."""
         now = listed.generation(self._name)
         if now.holder == self._holder and now.highest > self.generation:
             return []
@@ -107,10 +107,11 @@ class Ownership:
             raise LedgerFenced("another gateway owns this ledger now; nothing was written")
 
     async def _end_all(self, generations: range) -> None:
-        """Starts each of these ids; what brokers have left open is healed before its epoch says less, and after.
+        """Starts each of these ids; heals what brokers left open before the epoch is raised, and after.
 
-        Users' partitions are known once the frames are read: for these is kept what is said both times. An owner, who
-        has read them, leaves to its upkeep what frames tell of and has no leader now: others write elsewhere meanwhile.
+        Users' partitions are known once the frames are read: the coordinators' answers of both times are kept for
+        them. An owner has read the frames, and leaves partitions without a leader to its upkeep: other writes go on
+        meanwhile.
         """
         ids = [self._id(generation) for generation in generations]
         place = self._place

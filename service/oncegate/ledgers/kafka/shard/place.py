@@ -1,4 +1,4 @@
-"""Names where one namespace's ledger lies on Kafka, and with what it is reached."""
+"""Names the topics and settings of one namespace's ledger on Kafka."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from oncegate.ledgers.keys import Keys
 
 @dataclass(frozen=True, slots=True)
 class KafkaPlace:
-    """Names one ledger: `listed` is what the list says of it; `settings`: what clients of its brokers take.
+    """Names one ledger. `listed`: its namespace in the list; `settings`: arguments of clients of its brokers.
 
     `stage_cache`: of all ledgers of the process.
     """

@@ -1,4 +1,4 @@
-"""Reads blobs back from a topic by where they lie, verified."""
+"""Reads blobs back from a topic by their locations, and verifies them."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
@@ -28,9 +28,9 @@ def _none(_at: Location) -> None:
 
 
 class Readback:
-    """Reads blobs of one partition, one call at a time; connects at the first. Use `close` last.
+    """Reads blobs of one partition, one call at a time. Use `close` last.
 
-    `cached`: bytes that are known to be written at a location, and need not be read.
+    `cached`: returns the bytes written at a location if they are known, so that they are not read.
     """
 
     def __init__(self, settings: Mapping[str, Any], partition: Partition, cached: Cached = _none) -> None:
@@ -45,7 +45,7 @@ class Readback:
             await self._reader.stop()
 
     async def blobs(self, locations: Sequence[Location]) -> AsyncGenerator[Bytes, None]:
-        """Yields the bytes at each location, in their order; to be closed with `aclose`.
+        """Yields the bytes at each location in order; to be closed with `aclose`.
 
         Raises LedgerDamaged: they are not those that were written, or were deleted; LedgerDown: not reached.
         """
@@ -60,7 +60,7 @@ class Readback:
                 raise LedgerDown(f"topic {self._partition.topic} cannot be read now: {error!r}") from error
 
     async def _found(self, locations: Sequence[Location]) -> AsyncGenerator[Bytes, None]:
-        """What is cached as it is come to; what lies between is read from the topic at once."""
+        """Yields cached bytes as they come, and reads the others between them at once."""
         missing: list[Location] = []
         for at in (*locations, None):
             data = None if at is None else self._cached(at)

@@ -1,4 +1,4 @@
-"""Reads a ledger's topics, and holds what their frames come to: the same of every ledger, and where rows were sent."""
+"""Reads a ledger's topics, and holds the replay state of their frames and the partitions that rows were sent to."""
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, contextmanager
@@ -19,7 +19,7 @@ from oncegate.ledgers.server.replay import Bytes
 
 
 class Fold(FramesFold):
-    """Holds what the frames so far have made. `where`: the topic of the ledger; offsets are those of first records."""
+    """Holds the replay state of the frames. `where`: the topic of the ledger; offsets are those of first records."""
 
     def __init__(self, ledger: bytes, where: str) -> None:
         super().__init__(ledger, f"topic {where}")

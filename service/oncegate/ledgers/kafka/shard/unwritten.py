@@ -1,4 +1,4 @@
-"""Tells what was never written: the frames of a ledger prove of records that brokers left open that none names them."""
+"""Decides which records that brokers left open may be aborted: those that no frame of the ledger names."""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import aclosing

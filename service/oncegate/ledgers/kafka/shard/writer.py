@@ -1,8 +1,8 @@
-"""Writes frames in transactions, and finds out what became of one whose end nobody told.
+"""Writes frames in Kafka transactions, and resolves transactions whose outcome is unknown.
 
 committed      the frame is the ledger's last one
-not written    refused, definitely; the next transaction begins with another generation of the transactional id
-in doubt       decided at once: the next generation ends the transaction, then what was committed is read
+not written    refused for certain; the next transaction uses the next generation of the transactional id
+in doubt       resolved at once: the next generation ends the transaction, then what was committed is read
 fenced         another gateway owns the ledger
 """
 
@@ -29,7 +29,7 @@ _SPAN = {"messaging.system": "kafka", "messaging.operation.type": "send"}
 
 
 class FrameWriter:
-    """Writes one ledger's frames, one call at a time. `fold` knows of each frame once it is written."""
+    """Writes one ledger's frames, one call at a time. `fold` has each frame once it is written."""
 
     def __init__(self, place: KafkaPlace, opened: Opened) -> None:
         self._place = place
@@ -42,13 +42,13 @@ class FrameWriter:
         self.proved = opened.ownership.generation
 
     async def write(self, batches: Batches, entries: Sequence[bytes], changes_of: ChangesOf) -> int | None:
-        """Commits `batches` and a frame of `entries` behind them; `changes_of` is told the batches' first offsets.
+        """Commits `batches` and after them a frame of `entries`; `changes_of` gets the first offset of each batch.
 
-        Returns the offset of the frame's first record; None: it was read back, and `fold` has taken it but for the
-        changes of the catalog, which are left to the caller.
+        Returns the offset of the frame's first record. None: the frame was read back, and `fold` has applied it
+        except for the changes of the catalog, which the caller applies.
 
-        Raises LedgerFull, LedgerFenced: nothing was written; LedgerDown: unknown; LedgerDamaged: frames from before are
-        gone. After the last three this one is dead.
+        Raises LedgerFull, LedgerFenced: nothing was written; LedgerDown: unknown; LedgerDamaged: earlier frames are
+        gone. After the last three this writer is of no more use.
         """
         before = self.fold.end
         written: list[tuple[Blobs, End, int]] = []
@@ -82,9 +82,9 @@ class FrameWriter:
         return offset
 
     async def write_blob(self, blobs: Blobs) -> list[int]:
-        """Commits what no frame names yet; returns the offset of each blob.
+        """Commits blobs that no frame names yet; returns the offset of each.
 
-        LedgerFull: nothing is known of it, and nothing names it; LedgerFenced.
+        LedgerFull: the outcome is unknown, but nothing names them; LedgerFenced.
         """
         guard = await self._ready()
         try:
@@ -100,15 +100,15 @@ class FrameWriter:
         return self._guard.is_worn
 
     async def renew(self) -> None:
-        """Takes that producer now; LedgerFull: the brokers cannot be reached, LedgerFenced."""
+        """Starts another producer now; LedgerFull: the brokers cannot be reached, LedgerFenced."""
         await self._ready()
 
     async def close(self) -> None:
-        """Lets go of the producer; an open transaction is left to the next generation."""
+        """Closes the producer; the next generation ends an open transaction."""
         await self._guard.close()
 
     async def _ready(self) -> Guard:
-        """The producer, of the next generation where the last transaction ended badly, or a broker was lost."""
+        """Returns the producer: of the next generation if the last transaction failed or a broker was lost."""
         if self._guard.is_worn:
             await self._guard.close()
             try:
@@ -118,12 +118,12 @@ class FrameWriter:
         return self._guard
 
     async def _begin(self) -> None:
-        """Begins the next generation; users' partitions that those before it wrote to are looked at by the upkeep."""
+        """Starts the next generation; the upkeep then looks at the users' partitions that earlier ones wrote to."""
         self._guard = await self.ownership.begin()
         self.ownership.user_partitions.look_at(self.fold.sent_to.take())
 
     async def _refusal(self, error: Exception) -> LedgerFull | LedgerFenced:
-        """What an append is refused with that was not written; whether there is a newer owner is told by the list."""
+        """Returns the error for an append that was not written: the list of namespaces has a newer owner, or not."""
         try:
             if await self.ownership.newer_owner():
                 return LedgerFenced(f"another gateway owns this ledger now; {_RETRY}")
@@ -132,7 +132,7 @@ class FrameWriter:
         return LedgerFull(f"the brokers did not take it ({error}); {_RETRY}")
 
     async def _decide(self, end: End, doubt: InDoubt) -> None:
-        """Returns where the frame that ends at `end` was written; raises LedgerFull, LedgerFenced where it was not."""
+        """Returns if the frame that ends at `end` was written; raises LedgerFull, LedgerFenced if it was not."""
         fenced: LedgerFenced | None = None
         try:
             try:
@@ -163,12 +163,12 @@ class FrameWriter:
         self.fold.pending = []
 
     def _require_grown(self, offset: int) -> None:
-        """Raises LedgerDamaged where the frames' topic goes on below what it held: offsets of one topic only grow."""
+        """Raises LedgerDamaged if the topic continues below its last known offset: offsets of one topic only grow."""
         if offset < self.read_to:
             raise self.is_gone(f"goes on at offset {offset} and had reached {self.read_to}: it was made anew or cut")
 
     def is_gone(self, what: str) -> LedgerDamaged:
-        """Says that frames are missing below an owner that serves; what it was about to write may stand there."""
+        """Returns the error for frames missing from a serving ledger; what it was about to write may be there."""
         return LedgerDamaged(
             f"topic {self._place.frames.topic} {what}; nothing more is answered, put the topics of this namespace back "
             "from a copy"

@@ -1,1 +1,1 @@
-"""Transactions through aiokafka: what goes into one, how it is sent, and how it ended."""
+"""Holds transactions over aiokafka: their batches, how they are sent, and how they end."""

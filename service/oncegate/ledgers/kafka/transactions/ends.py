@@ -1,4 +1,4 @@
-"""Says how a transaction ended that was not committed, and why a producer could not begin any.
+"""Defines how a transaction fails, and why a producer cannot start.
 
 * NotWritten            nothing of it is ever visible, once the next producer of the same id has started
   - Fenced                a newer producer has this id: nothing will be written any more
@@ -46,9 +46,9 @@ class RecordTooLarge(NotWritten):
 class NotStarted(KafkaError):  # type: ignore[misc]
     """The brokers refuse this producer until an operator does what the text says.
 
-    It says nothing of a transaction before: one in doubt is so still.
+    An earlier transaction in doubt stays in doubt.
     """
 
 
 class InDoubt(Exception):
-    """Unknown whether the transaction was committed: a start under the same id decides it, reading then tells it."""
+    """Unknown whether the transaction was committed: a start under the same id ends it, then reading shows it."""

@@ -1,9 +1,9 @@
-"""Guards transactions: each is committed, or not written, or reported to be in doubt.
+"""Guards transactions: each is committed, not written, or reported to be in doubt.
 
-A transaction of which a batch was refused must not be committed, nor an EndTxn be sent again on the same epoch when its
-answer is lost: brokers before KIP-890 would then show records that nobody committed. So a guard is one producer under
-one transactional id for as long as every transaction ends well. After any other end it is closed, with nothing flushed,
-and its owner starts the next one, under an id of its own.
+A transaction of which a batch was refused must not be committed, and an EndTxn must not be sent again in the same
+epoch after its answer is lost: brokers before KIP-890 would then show records that were never committed. A guard is
+therefore one producer under one transactional id for as long as every transaction succeeds. After any failure it is
+closed without flushing, and its owner starts the next one under another id.
 """
 
 import asyncio
@@ -35,10 +35,10 @@ Then = Callable[[list[int]], Sequence[Batch]]
 
 
 class Guard:
-    """Commits transactions of batches under one transactional id, one at a time, until one of them ends badly.
+    """Commits transactions of batches under one transactional id, one at a time, until one of them fails.
 
     `settings`: aiokafka's arguments of connections and security. Use `start` first and `close` last.
-    `in_flight_bytes`: what is sent and not answered, at most; one batch may be larger.
+    `in_flight_bytes`: the most that is sent without an answer; one batch may be larger.
     """
 
     def __init__(
@@ -59,9 +59,9 @@ class Guard:
         self._used_s = 0.0
 
     async def start(self) -> None:
-        """Fences every producer before this one of the same id, whose open transaction is decided by that.
+        """Fences every earlier producer of the same id, which ends its open transaction.
 
-        A start that returns does not prove that this is the newest producer: a commit does.
+        Only a commit proves that this is the newest producer.
 
         Raises, and is closed then:
             NotStarted: the brokers refuse it: a password, a certificate or a right is missing; the text says which.
@@ -83,24 +83,24 @@ class Guard:
 
     @property
     def is_worn(self) -> bool:
-        """Whether the next transaction needs another producer: it was closed, has lost a broker, or was idle for long.
+        """Whether the next transaction needs another producer: it was closed, lost a broker, or was idle for `IDLE_S`.
 
-        A broker that was started again may have forgotten the last transaction's markers, and an abort of the next one
-        would then take the last one along.
+        A restarted broker may have forgotten the last transaction's markers, and an abort of the next one would then
+        undo the last one too.
         """
         is_forgotten = now_s() > self._used_s + IDLE_S
         return self.closed or self._watch.has_been_cut or is_forgotten
 
     async def commit(self, batches: Batches, then: Then = lambda _: ()) -> list[int]:
-        """Writes the batches as one transaction; the offset of the first record of each, −1 where it was not told.
+        """Writes the batches as one transaction; returns the first offset of each, −1 if the broker did not return it.
 
-        Batches that come one after the other are taken as those before them are answered, so that they need not be in
-        memory together; what their iterator raises ends the transaction as NotWritten does, and is raised as it is.
-        `then` is told the offsets of `batches` and returns more, which are written behind them in the same transaction;
-        a NotWritten that it raises ends the transaction as such. It goes on to its end when the caller is cancelled.
+        Batches from an iterator are taken as earlier ones are answered, so that they need not be in memory together.
+        An error of the iterator ends the transaction as NotWritten does, and is raised unchanged. `then` gets the
+        offsets of `batches`, and returns batches that are written after them in the same transaction; a NotWritten
+        that it raises ends the transaction. A cancelled caller does not stop it.
 
         Raises:
-            NotWritten, Fenced, Refused, Throttled: definite: nothing of it is ever visible once the next guard has
+            NotWritten, Fenced, Refused, Throttled: certain: nothing of it is ever visible once the next guard has
                 started.
             InDoubt: unknown. After each of these this guard is closed.
             RuntimeError: it was closed before; nothing was sent.
@@ -108,7 +108,7 @@ class Guard:
         return await uncancelled(self._commit(batches, then))
 
     async def close(self) -> None:
-        """Drops the producer's connections, with nothing flushed; an open transaction is left to the next start."""
+        """Closes the producer's connections without flushing; the next start ends an open transaction."""
         self.closed = True
         await self._producer.drop()
 
@@ -132,7 +132,7 @@ class Guard:
         return offsets + await self._send(then(offsets), last)
 
     async def _send(self, batches: Batches, last: float) -> list[int]:
-        """Each batch's own outcome: a commit would go through without it."""
+        """Waits for each batch's own outcome: a commit would succeed without it."""
         send_s = self._deadlines.send_ms / 1000
         sending = Sending(self._in_flight_bytes, lambda: self._watch.goes_on(send_s, last))
         try:

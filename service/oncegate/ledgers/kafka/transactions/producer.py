@@ -1,7 +1,7 @@
 """Writes record batches by Kafka's own requests, in transactions or without: partitions, batches, one EndTxn.
 
-What aiokafka's producer has beside that would stand in the way: it commits a transaction of which a batch was refused,
-sends EndTxn again on the same epoch when its answer is lost, and cannot be closed without flushing.
+aiokafka's producer would commit a transaction of which a batch was refused, send EndTxn again in the same epoch when
+its answer is lost, and cannot be closed without flushing.
 """
 
 import asyncio
@@ -54,11 +54,11 @@ _AGAIN = (
 
 
 class Producer:
-    """Writes batches, in the order of each partition; one request at a time is on its way to each broker.
+    """Writes batches in the order of each partition, with one request at a time under way to each broker.
 
-    `watch`: is told of connections and answers. `settings`: aiokafka's arguments of connections and security. With a
-    `transactional_id` each batch belongs to a transaction, without one it is written by itself. Whatever fails is tried
-    again for as long as brokers call it retriable: its owner bounds the time. Use `start` first and `drop` last.
+    `watch`: gets connections and answers. `settings`: aiokafka's arguments of connections and security. With a
+    `transactional_id` each batch belongs to a transaction, without one it is written by itself. Retriable errors are
+    retried without end: the owner bounds the time. Use `start` first and `drop` last.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Producer:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Connects; then fences every producer before this one of the same id, and ends its transaction. KafkaError."""
+        """Connects, then fences every earlier producer of the same id and ends its transaction. KafkaError."""
         await self._client.bootstrap()
         if self._id is not None:
             answer = await self._ask_coordinator(
@@ -93,13 +93,14 @@ class Producer:
         self._spawn(self._pump())
 
     async def partitions_of(self, topic: str) -> set[int]:
-        """Returns the numbers of a topic's partitions; KafkaError: there is none of that name, or it is hidden."""
+        """Returns the numbers of a topic's partitions; KafkaError: there is no such topic, or it is hidden."""
         return await self._client.partitions_of(topic)
 
     async def send(self, batch: Batch) -> "asyncio.Future[int]":
-        """Hands a batch over once its topic is known; the future is the offset of its first record, −1: not told.
+        """Queues a batch; the future is the offset of its first record, −1 if the broker did not return it.
 
-        KafkaError: the topic is not there or hidden, or the producer was dropped or has failed; nothing was sent.
+        KafkaError: the topic does not exist or is hidden, or the producer was dropped or has failed; nothing was
+        sent.
         """
         partition, count = batch.partition, batch.encoded.record_count()
         await self._client.partitions_of(partition.topic)
@@ -116,9 +117,9 @@ class Producer:
         return future
 
     async def end(self) -> None:
-        """Commits the transaction, by one EndTxn that is never sent again; of an empty one nothing is sent.
+        """Commits the transaction by one EndTxn that is never sent again; sends nothing for an empty one.
 
-        ProducerFenced, TransactionalIdAuthorizationFailed: answered, so that nothing is committed. KafkaError: unknown.
+        ProducerFenced, TransactionalIdAuthorizationFailed: answered, so nothing is committed. KafkaError: unknown.
         """
         if self._added:
             self._added.clear()
@@ -128,7 +129,7 @@ class Producer:
             self._require(for_code(answer.error_code))
 
     async def drop(self) -> None:
-        """Drops connections and tasks, with nothing flushed; what was handed over and not answered has no outcome."""
+        """Closes connections and tasks without flushing; batches without an answer have no outcome."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -142,19 +143,19 @@ class Producer:
         task.add_done_callback(self._done)
 
     def _done(self, task: "asyncio.Task[None]") -> None:
-        """Lets a task go; one that met an unexpected error, which answers nothing any more, stops the producer."""
+        """Stops the producer if a task met an unexpected error."""
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._stop(KafkaError(repr(error)))
 
     def _stop(self, why: KafkaError) -> None:
-        """Fails all that is queued, and what comes later."""
+        """Fails everything in the queues, and later batches."""
         self._stopped = self._stopped or why
         for queue in self._queues.values():
             self._fail(queue, why)
 
     async def _pump(self) -> None:
-        """Sends what is queued, the first batch of each partition, to each broker that has nothing to answer."""
+        """Sends the first queued batch of each partition to each broker that has no request to answer."""
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -174,7 +175,7 @@ class Producer:
                     self._spawn(self._produce(node, partitions))
 
     async def _add(self, partitions: list[Partition]) -> None:
-        """Makes the coordinator know of partitions before anything is written there; others are written meanwhile."""
+        """Adds partitions to the transaction before they are written; batches of others are written meanwhile."""
         topics: dict[str, list[int]] = {}
         for topic, number in partitions:
             topics.setdefault(topic, []).append(number)
@@ -194,7 +195,7 @@ class Producer:
         self._wake.set()
 
     async def _ask_coordinator(self, request: Any, codes_of: Any, markers_s: float = _BACKOFF_S) -> Any:
-        """Asks until it is done; `markers_s`: the pause where markers of a transaction before are being written."""
+        """Retries until it succeeds; `markers_s`: the pause while markers of an earlier transaction are written."""
         while True:
             try:
                 node = await self._found_coordinator()
@@ -235,13 +236,13 @@ class Producer:
             raise self._error(kind)
 
     def _error(self, kind: type[KafkaError], *named: str) -> KafkaError:
-        """Returns what an answer says; a newer producer of the id is the reason of an epoch that is not valid."""
+        """Returns the error of an answer; an invalid epoch means a newer producer of the id."""
         if kind is InvalidProducerEpoch:
             return ProducerFenced()
         return kind(self._id) if kind is TransactionalIdAuthorizationFailed else kind(*named)
 
     async def _produce(self, node: int, partitions: list[Partition]) -> None:
-        """Writes the first batch of each partition, and leaves those in their queues that are to be sent again."""
+        """Writes the first batch of each partition; batches to be sent again stay in their queues."""
         topics: dict[str, list[tuple[int, bytearray]]] = {}
         for topic, number in partitions:
             topics.setdefault(topic, []).append((number, self._queues[Partition(topic, number)][0][0]))
@@ -280,7 +281,7 @@ class Producer:
         return True
 
     def _fail(self, queue: deque[tuple[bytearray, asyncio.Future[int]]], error: KafkaError) -> None:
-        """Fails all that is queued for a partition: what comes after a gap in sequences is refused."""
+        """Fails a partition's queue: batches after a gap in sequences would be refused."""
         while queue:
             _, future = queue.popleft()
             if not future.done():
@@ -289,7 +290,7 @@ class Producer:
 
 
 def _codes_of(answer: Any) -> list[int]:
-    """The errors of partitions, but for those of the caller to tell: topics that may not be written, and the rest."""
+    """Returns the errors of partitions but those that the caller handles: forbidden topics, and the rest."""
     codes = [code for _, errors in answer.errors for _, code in errors]
     return [code for code in codes if not _is_refused(code) and code != OperationNotAttempted.errno]
 

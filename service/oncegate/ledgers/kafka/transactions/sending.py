@@ -1,4 +1,4 @@
-"""Holds the batches of a transaction, and follows those on their way: what may be sent, was answered, was refused."""
+"""Holds the batches of a transaction, and follows their answers: what may be sent, was answered, was refused."""
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Collection, Sequence
@@ -35,9 +35,9 @@ async def each_of(batches: Batches) -> AsyncIterator[Batch]:
 
 
 class Sending:
-    """Holds a future for each batch that was handed over, and the bytes of those without an answer.
+    """Holds a future for each queued batch, and the bytes of those without an answer.
 
-    `bytes_max`: what is unanswered at most; one batch may be larger. `goes_on` is called with each that is answered.
+    `bytes_max`: the most without an answer; one batch may be larger. `goes_on` is called for each answer.
     """
 
     def __init__(self, bytes_max: int, goes_on: Callable[[], None]) -> None:
@@ -49,7 +49,7 @@ class Sending:
         self._next: Partition | None = None
 
     async def room_for(self, batch: Batch) -> None:
-        """Waits until it fits beside what is unanswered; raises what a batch before was refused with."""
+        """Waits until a batch fits beside the unanswered ones; raises the error of an earlier batch."""
         self._next = batch.partition
         while self._unanswered and sum(self._unanswered.values()) + batch.encoded.size() > self._bytes_max:
             answered, _ = await asyncio.wait(self._unanswered, return_when=asyncio.FIRST_COMPLETED)
@@ -87,7 +87,7 @@ class Sending:
         return [partition for partition in dict.fromkeys(all_of_them) if partition.topic in topics]
 
     def too_large(self) -> RecordTooLarge:
-        """Says which batch was refused for its size, and by what; those without an answer have refused nothing."""
+        """Returns the error for the batches refused for their size; those without an answer were not refused."""
         refused = [(partition, size_bytes) for partition, size_bytes, future in self._sent if _is_too_large(future)]
         (topic, number), size_bytes = refused[0]
         why = (
@@ -98,13 +98,13 @@ class Sending:
         return RecordTooLarge(why, list(dict.fromkeys(partition for partition, _ in refused)))
 
     def culprits(self) -> list[Partition]:
-        """The partitions that refused a batch or did not answer; else the one whose batch was not handed over."""
+        """Returns the partitions that refused a batch or did not answer; else that of the batch next to be queued."""
         found = [partition for partition, _, future in self._sent if failed(future)]
         return list(dict.fromkeys(found)) or ([] if self._next is None else [self._next])
 
 
 def failed(future: "asyncio.Future[Any]") -> bool:
-    """Tells whether it has an error, or no end yet; takes the error, so that nothing is logged of it."""
+    """Returns whether it has an error or no end yet; retrieves the error, so that it is not logged."""
     return not future.done() or future.cancelled() or future.exception() is not None
 
 

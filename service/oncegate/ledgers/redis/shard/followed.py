@@ -1,7 +1,7 @@
-"""Reads a shard's streams while another gateway owns them, from one server run only: another's is read anew.
+"""Reads the streams of a ledger that another gateway owns, from one run of the server only.
 
-What is read there is a witness too. A frame was acknowledged once its owner has appended another behind it; an opening
-appends behind frames of which nobody knows whether they were, and says so in its own frame.
+What it reads is a witness too. A frame was acknowledged once its owner has appended another after it. An opening
+appends after frames that may not be acknowledged, and is marked by its own frame.
 """
 
 from collections.abc import AsyncGenerator

@@ -71,8 +71,8 @@ class RedisLedger(RemoteLedger[Fold]):
             places = (location(f"{serial}-{number}", one.data, one.sha256) for number, one in enumerate(ranges, 1))
             changes = located(plan, places)
             gone = self._gone[:DROPPED_AT_ONCE]
-            written = self._writer.write(entries, changes, [one.data for one in ranges], gone)
-            await self._dying(written, by_append=True)
+            rows = [one.data for one in ranges]
+            await self._dying(self._writer.write(entries, changes, rows, gone), by_append=True)
             self._gone[: len(gone)] = []
             self._gone += [id_of(at) for at in self._changed(changes)]
             await self._dying(self._witness.see(self._fold.end), by_append=True)

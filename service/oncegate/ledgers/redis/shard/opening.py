@@ -1,13 +1,13 @@
-"""Opening a ledger on Redis, in the order that keeps two owners from both writing.
+"""Opens a ledger on Redis, in an order that keeps two owners from both writing.
 
-1. the head is read, and held against the witness: a server that was flushed or set back is not touched
-2. this gateway becomes the holder (`server.election`), where it may. Then the ledger is taken: a fence that no owner
-   before has                                  --- who had it appends nothing from now on ---
-3. every frame is read, and judged: links, compaction, witness, key, and the head that the taking told
-4. the entry of ownership is appended. Only then is anything answered
+1. The head is read and compared with the witness: a server that was flushed or set back is not touched.
+2. This gateway becomes the holder (`server.election`), if it may. Then it takes a new fence.
+                                             --- the earlier owner appends nothing from now on ---
+3. Every frame is read. Chain, compaction, witness, key and the head that taking the fence returned are checked.
+4. The entry of ownership is appended. Nothing is answered before.
 
-What a standby has read before 1 counts in 3 only where the stream still has its last frame, whose chain stands for all
-before it, and the first one that is needed.
+A standby's replay state is used in 3 only if the stream still has its last frame, whose chain covers all frames
+before it, and the first frame that is needed.
 """
 
 import os

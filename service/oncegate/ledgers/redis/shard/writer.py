@@ -1,9 +1,9 @@
-"""Writes frames, one script each, and finds out what became of one whose answer was lost.
+"""Writes frames, one script each, and resolves those whose answer was lost.
 
-taken         the frame is the ledger's last one, and replicas have it where some are to
-not taken     refused before the script began, definitely; or lost, and then found not there
-in doubt      decided at once: a new connection takes a new fence, so that nothing comes later, and reads the head
-fenced        another gateway owns the ledger
+written        the frame is the ledger's last one, and the replicas that must have it do
+not written    refused before the script began; or lost, and then found missing
+in doubt       resolved at once: a new connection takes a new fence, so that nothing comes later, and reads the head
+fenced         another gateway owns the ledger
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -34,7 +34,7 @@ Bytes = bytes | memoryview
 class FrameWriter:
     """Writes one ledger's frames, one call at a time, over a link of its own. `holder`: 16 bytes of this opening.
 
-    `fold` knows of each frame once it is written, but for the changes of the catalog, which are left to the caller.
+    `fold` has each frame once it is written, except for the changes of the catalog, which the caller applies.
     """
 
     def __init__(self, place: RedisPlace, link: Link, holder: bytes) -> None:
@@ -47,10 +47,11 @@ class FrameWriter:
         self._agreed = 0
 
     async def own(self, read: Head, lead: Callable[[], Awaitable[None]]) -> Head:
-        """Takes the ledger over from whoever has it; returns its head. LedgerFull: others do so all the time.
+        """Takes the ledger from its owner; returns its head. LedgerFull: others keep taking it.
 
-        `lead`: raises where another gateway is to own it. It is asked between reading the fence and raising it: who
-        became the holder since, and took the fence, is not followed. Raises as `lead` and `read_head`.
+        `lead`: raises if another gateway is to own it. It is asked between reading the fence and raising it, so a
+        gateway that became the holder since then, and took the fence, is not superseded. Raises as `lead` and
+        `read_head`.
         """
         for _ in range(TURNS_MAX):
             await lead()
@@ -71,10 +72,10 @@ class FrameWriter:
         rows: Sequence[Bytes] = (),
         gone_rows: Sequence[str] = (),
     ) -> None:
-        """Appends a frame with `rows` beside it, and drops the rows of these ids.
+        """Appends a frame with `rows` beside it, and deletes the rows of these ids.
 
-        Raises LedgerFull, LedgerFenced: nothing was written; LedgerDown: unknown; LedgerDamaged: the server has not
-        what it acknowledged. After the last three this one is dead.
+        Raises LedgerFull, LedgerFenced: nothing was written; LedgerDown: unknown; LedgerDamaged: the server lost
+        acknowledged frames. After the last three this writer is of no more use.
         """
         before = self.fold.end
         data, end = encode_frame(self._place.listed.ledger, before, entries, changes)
