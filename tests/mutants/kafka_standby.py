@@ -15,7 +15,7 @@ KAFKA_STANDBY: tuple[Mutant, ...] = (
             ("not holder.gateway or (beat is not None and beat.gone) or now_s >= self._seen_s + self._takeover_s"),
             "True or now_s >= self._seen_s + self._takeover_s",
         ),
-        f"{_LEDGERS}::test_a_standby_keeps_its_promises[a_standby_reads_on_and_fences_nobody]",
+        f"{_LEDGERS}::test_a_standby_keeps_its_promises[a_standby_follows_the_owner_without_fencing_it]",
         f"{_ELECTION}::test_an_owner_that_beats_is_not_superseded_and_a_silent_one_is",
     ),
     one(
@@ -109,13 +109,13 @@ KAFKA_STANDBY: tuple[Mutant, ...] = (
         "frames between the last look and the opening are left out",
         "oncegate.ledgers.server.following::Following._taken_over",
         replace("found.end.serial > serial + 1", "False"),
-        f"{_LEDGERS}::test_a_standby_keeps_its_promises[what_came_after_the_last_look_is_given_too]",
+        f"{_LEDGERS}::test_a_standby_keeps_its_promises[entries_after_the_last_read_are_replayed_at_takeover]",
     ),
     one(
         "changes that a collection repeats are applied twice",
         "oncegate.ledgers.fold::Fold.take",
         replace("self.settled and isinstance(change, Compacted)", "False"),
-        f"{_LEDGERS}::test_a_standby_keeps_its_promises[a_collection_by_the_owner_changes_nothing_for_who_has_read_it]",
+        f"{_LEDGERS}::test_a_standby_keeps_its_promises[a_compaction_by_the_owner_changes_nothing_for_a_standby_that_has_read_it]",
     ),
     Mutant(
         "a standby waits for transactions that never end",
@@ -132,7 +132,7 @@ KAFKA_STANDBY: tuple[Mutant, ...] = (
         "a standby makes namespaces",
         "oncegate.ledgers.server.ledgers::ServerLedgers.create",
         delete("self._election.require_lead()"),
-        f"{_LEDGERS}::test_a_standby_keeps_its_promises[who_stands_by_makes_and_deletes_no_namespace]",
+        f"{_LEDGERS}::test_a_standby_keeps_its_promises[a_standby_creates_and_deletes_no_namespace]",
     ),
     one(
         "an owner that was followed is ready until it writes",

@@ -42,7 +42,7 @@ REDIS_STANDBY: tuple[Mutant, ...] = (
         "a standby on Redis serves without what came after its last look",
         "oncegate.ledgers.server.following::Following._taken_over",
         replace("found.end.serial > serial + 1", "False"),
-        f"{_LEDGERS}::test_a_standby_keeps_its_promises[what_came_after_the_last_look_is_given_too]",
+        f"{_LEDGERS}::test_a_standby_keeps_its_promises[entries_after_the_last_read_are_replayed_at_takeover]",
     ),
     one(
         "rows that a dead owner left behind stay for ever",
@@ -75,6 +75,6 @@ REDIS_STANDBY: tuple[Mutant, ...] = (
         "a standby on Redis makes namespaces",
         "oncegate.ledgers.server.ledgers::ServerLedgers.create",
         delete("self._election.require_lead()"),
-        f"{_LEDGERS}::test_a_standby_keeps_its_promises[who_stands_by_makes_and_deletes_no_namespace]",
+        f"{_LEDGERS}::test_a_standby_keeps_its_promises[a_standby_creates_and_deletes_no_namespace]",
     ),
 )

@@ -1,6 +1,8 @@
 """Every planted bug has one place, changes the program, and can be imported; its tests exist."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,14 @@ def test_no_more_bugs_than_these_are_left_to_walks_alone() -> None:
     # The first walks over the ledger on Kafka are always the same, and name the broken invariant.
     by_model = {mutant.name for mutant in KAFKA_MODELS}
     assert {mutant.name for mutant in MUTANTS if mutant.seen_by == "walk"} == BY_WALKS_ALONE | by_model
+
+
+def test_the_cases_of_tests_that_planted_bugs_name_exist() -> None:
+    cases = {test for mutant in MUTANTS for test in mutant.tests if test.endswith("]")}
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
+    files = sorted({case.partition("::")[0] for case in cases})
+    listed = subprocess.run([*command, *files], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert cases <= set(listed.splitlines())
 
 
 def test_neighbours_that_are_left_out_or_have_tests_of_their_own_belong_to_a_planted_bug() -> None:
