@@ -223,6 +223,12 @@ def test_a_file_that_cannot_be_used_is_refused_at_the_start(keyed: Keyed, text: 
         keyed.open()
 
 
+def test_a_key_whose_check_takes_too_much_memory_is_named_before_it_is_tried(keyed: Keyed) -> None:
+    keyed.path.write_text(BAD["a cost that takes all memory"])
+    with pytest.raises(keys.KeysUnreadable, match="key a takes more than 64 MiB to check"):
+        keyed.open()
+
+
 def test_a_file_that_is_not_there_is_refused_with_the_verb_that_makes_it(keyed: Keyed) -> None:
     with pytest.raises(keys.KeysUnreadable, match="oncegate keys add"):
         keyed.open()
