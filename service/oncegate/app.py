@@ -1,10 +1,10 @@
 """Wires everything up: one function opens all parts in order, and they close in the reverse order.
 
 1. The ledgers are locked: a folder in use is refused at once.
-2. The door opens, so that probes are answered (503) while a long ledger is read.
-3. Every index is rebuilt from its ledger; only then is anything decided in its namespace. One serves: it is ready.
+2. The HTTP port opens, so that probes are answered (503) while a long ledger is read.
+3. Every index is rebuilt from its ledger; nothing is decided in a namespace before that. Ready means: one serves.
 
-The door is drained before the gateway closes: what was begun is finished, answered, and on disk.
+The ports are drained before the gateway closes: requests in flight are finished, answered and durable.
 """
 
 import asyncio
@@ -59,17 +59,17 @@ if TYPE_CHECKING:
     from oncegate.transports.grpc.server import GrpcServer
 
 Log = structlog.typing.FilteringBoundLogger
-# Of the time to shut down, for callers that are being answered; the rest is for closing the ledgers.
+# Share of the shutdown time for callers that are being answered; the rest is for closing the ledgers.
 _FOR_CALLERS = 0.9
-# A probe is answered at once; what is left of one when all else is closed is not waited for.
+# A probe is answered at once. After everything else is closed, probes get this long to finish.
 PROBES_END_MS = 100
 
 
 @dataclass(frozen=True)
 class Program:
-    """Holds a gateway that serves, its HTTP server and port, and its gRPC server; None: no gRPC.
+    """A serving gateway, its HTTP server and port, and its gRPC server; None: no gRPC.
 
-    health_port: where probes alone are answered; None: nowhere.
+    health_port: the port that answers only probes; None: none.
     """
 
     gateway: Gateway
@@ -79,12 +79,12 @@ class Program:
     health_port: int | None = None
 
     def is_new(self, namespace: str) -> bool:
-        """Tells whether the ledger holds only the entry that says this process owns it: the first that ever did."""
+        """Returns whether the ledger holds only this process's first opening."""
         serving = self.gateway.readiness()[namespace] == "SERVING"
         return serving and self.gateway.namespace(namespace).mark.position == 1
 
     def durability(self, namespace: str) -> str:
-        """Says what an append outlives, where that was found; empty where the namespace does not serve."""
+        """Returns which failures an append survives, if known; empty if the namespace does not serve."""
         serving = self.gateway.readiness()[namespace] in ("SERVING", "FULL")
         return self.gateway.namespace(namespace).home.opened.storage.durability() if serving else ""
 
@@ -93,7 +93,7 @@ class Program:
 async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
     """Opens everything in order; closes it when the context ends.
 
-    Raises SettingsError, and what `open_ledgers` and `open_gateway` raise: nothing was written.
+    Raises SettingsError, and the errors of `open_ledgers` and `open_gateway`. Nothing was written.
     """
     process, health_port = settings.process, None
     kept = 0 if process.health_port is None else PROBES
@@ -124,7 +124,7 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
         grpc = await stack.enter_async_context(_grpc(process, observer, limits, access, tls, tracer))
         with saying_what_is_compiled(lambda message: log.info("compiling_kernels", message=message)):
             await asyncio.to_thread(warm_up)
-            # While ledgers are read: both take a second of a start.
+            # Done while ledgers are read: both take a second of a start.
             warming = asyncio.ensure_future(asyncio.to_thread(_warm_decoding))
             try:
                 duplicates = await stack.enter_async_context(_duplicates(process, observer, limits))
@@ -146,7 +146,8 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
 async def _duplicates(
     process: ProcessSettings, observer: Observer, limits: Limits
 ) -> AsyncIterator[DuplicateLogs | None]:
-    """Tells duplicates one by one where a setting names a topic for them. Raises BadRequest, NotFound for it."""
+    """Writes a record per duplicate if a setting names a topic for them. Raises BadRequest and NotFound for that
+    topic."""
     if process.duplicates_topic is None:
         yield None
         return
@@ -167,7 +168,8 @@ async def _grpc(
     tls: Tls | None,
     tracer: Tracer | None,
 ) -> "AsyncIterator[GrpcServer | None]":
-    """Serves gRPC where a setting names its port. Raises SettingsError: it cannot be had, or the extra is missing."""
+    """Serves gRPC if a setting names its port. Raises SettingsError if the port is unavailable or the extra is
+    missing."""
     if process.grpc_port is None:
         yield None
         return
@@ -176,7 +178,7 @@ async def _grpc(
     except ModuleNotFoundError as error:
         raise SettingsError(f"gRPC needs {error.name}: pip install 'oncegate[grpc]'") from error
     async with AsyncExitStack() as stack:
-        # Refuses an address that is not to be listened on, and a port that is taken, in the words of the other port.
+        # Checks the address and the port first, so that the error has the same text as for HTTP.
         with bound(process.host, process.grpc_port, is_guarded(process)) as sock:
             host, port = sock.getsockname()[:2]
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -190,26 +192,26 @@ async def _grpc(
 
 
 async def _drained(server: HttpServer, grpc: "GrpcServer | None", shutdown_ms: int) -> None:
-    """Drains both doors at once: what was begun at either is answered before the ledgers close."""
+    """Drains both servers at once: requests in flight at either are answered before the ledgers close."""
     begun = [server.drain()] if grpc is None else [server.drain(), grpc.drain(_FOR_CALLERS * shutdown_ms / 1_000)]
     await asyncio.gather(*begun)
 
 
 def compile_kernels(say: Callable[[str], Any] = print) -> None:
-    """Compiles every kernel into numba's cache in two processes, or loads it; says how that gets on.
+    """Compiles every kernel into numba's cache in two processes, or loads it. Calls `say` with the progress.
 
-    One process compiles nearly one after another, whatever its threads are.
+    One process compiles kernels almost sequentially, however many threads it has.
     """
     beside = subprocess.Popen([sys.executable, "-c", f"import {__name__}; {__name__}.compile_smaller_part()"])
     with saying_what_is_compiled(say):
         warm_up()
-        # What failed beside is compiled here.
+        # Kernels whose compilation failed in the other process are compiled here.
         beside.wait()
         _warm_decoding()
 
 
 def compile_smaller_part() -> None:
-    """Compiles what decoding needs, and the kernels of ids on disk, which claims need last: two fifths of the time."""
+    """Compiles the kernels of decoding and of ids on disk, which claims need last: two fifths of the time."""
     _warm_decoding()
     tier.warm_up()
     with suppress(ModuleNotFoundError):  # the extra oncegate[kafka]
@@ -219,13 +221,12 @@ def compile_smaller_part() -> None:
 
 
 def _names(process: ProcessSettings) -> list[str]:
-    """The names by which callers may reach the gateway beside loopback's."""
+    """Returns the names, other than loopback's, by which callers may reach the gateway."""
     own = f"[{process.host}]" if ":" in process.host else process.host
     return [own, *process.hosts.split(",")]
 
 
 def _warm_decoding() -> None:
-    """Loads what decoding needs."""
     ids.warm_up()
     json_scan.warm_up()
     json_rows.warm_up()
@@ -233,7 +234,8 @@ def _warm_decoding() -> None:
 
 
 def require_descriptors(namespaces: int, kept: int = 0) -> None:
-    """Raises SettingsError unless the process may open the files of so many namespaces, beside those `kept`."""
+    """Raises SettingsError unless the process may open the files of `namespaces` namespaces in addition to `kept`
+    ones."""
     limit = raise_limit()
     if shared_out(limit, 1, namespaces, kept).namespaces < namespaces:
         raise SettingsError(
@@ -243,9 +245,9 @@ def require_descriptors(namespaces: int, kept: int = 0) -> None:
 
 
 async def serve(settings: Settings, log: Log) -> None:
-    """Serves until SIGTERM or SIGINT, then finishes what was begun; a second signal stops waiting for callers.
+    """Serves until SIGTERM or SIGINT, then finishes the requests in flight. A second signal ends the wait for callers.
 
-    What is not closed `shutdown_ms` after the first signal is left as it is, and the process ends.
+    The process ends `shutdown_ms` after the first signal, even if something is still open.
     """
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     task = asyncio.current_task()
@@ -277,7 +279,7 @@ async def serve(settings: Settings, log: Log) -> None:
 
 
 def announce(program: Program, process: ProcessSettings, log: Log) -> None:
-    """Logs the promise of each namespace, who may connect, and the addresses; then writes the port file."""
+    """Logs the guarantees of each namespace, the credentials required and the addresses; then writes the port file."""
     for name, state in program.gateway.readiness().items():
         if state in ("RECOVERING", "DOWN"):
             reason = program.gateway.reason(name) or "the ledger is being opened"
@@ -312,9 +314,9 @@ def announce(program: Program, process: ProcessSettings, log: Log) -> None:
 
 
 def remove_port_file(process: ProcessSettings) -> None:
-    """Removes the port file: an older process's port must not be read as this one's.
+    """Removes the port file, so that an older process's port is not read as this one's.
 
-    Raises SettingsError: it could not be written once the gateway is ready.
+    Raises SettingsError if the file could not be written later.
     """
     if process.port_file is not None:
         folder = process.port_file.absolute().parent

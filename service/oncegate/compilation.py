@@ -1,7 +1,7 @@
-"""Makes machine code of loops, and keeps it for the next process where numba finds a folder that can be written.
+"""Compiles loops to machine code, and caches it for later processes if numba finds a writable folder.
 
-numba looks in NUMBA_CACHE_DIR, beside the file of the loop, and in the user's own cache. In a container whose root is
-read-only none of them can be written: `runtime/kernel_cache.py` names one more, and without it nothing is kept.
+numba tries NUMBA_CACHE_DIR, the folder of the loop's file, and the user's own cache. A container with a read-only root
+has none of them: `runtime/kernel_cache.py` adds one more, without which nothing is cached.
 """
 
 from collections.abc import Callable
@@ -9,12 +9,12 @@ from typing import Any
 
 from numba import config, njit
 
-# Every loop made machine code so far, or that will be with its first call.
+# Every loop that is compiled, or will be by its first call.
 COMPILED: list[Any] = []
 
 
 def compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns the loop as machine code, made at its first call; other threads run beside it."""
+    """Returns the loop as machine code, compiled at its first call. It releases the GIL."""
     try:
         function = njit(nogil=True, cache=True)(loop)
     except RuntimeError as error:
@@ -26,5 +26,5 @@ def compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def is_kept(function: Any) -> bool:
-    """Tells whether the machine code of a loop outlives this process."""
+    """Returns whether the machine code of a loop is cached for later processes."""
     return not config.DISABLE_JIT and function.stats.cache_path is not None

@@ -1,4 +1,4 @@
-"""What stands at both doors: the address that may be listened on, who is let in, the certificates of TLS, traces."""
+"""Settings that HTTP and gRPC share: the listening address, access, TLS certificates, traces."""
 
 import ipaddress
 import os
@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 
 
 def is_guarded(process: ProcessSettings) -> bool:
-    """Tells whether addresses beside loopback may be listened on: there are keys, tokens, or the wish."""
+    """Returns whether other addresses than loopback may be listened on: there are keys, tokens, or an explicit
+    permission.
+    """
     return process.keys is not None or process.jwt_issuer is not None or process.insecure_without_keys
 
 
 def credentials(process: ProcessSettings) -> str:
-    """Says which credentials are asked for, in the log and in the capabilities."""
+    """Returns which credentials are required, for the log and the capabilities."""
     if process.jwt_issuer is not None:
         return f"{KEYS_AND_TOKENS if process.keys is not None else TOKENS} {process.jwt_issuer}"
     if process.keys is not None:
@@ -36,7 +38,7 @@ def credentials(process: ProcessSettings) -> str:
 
 
 def access_of(process: ProcessSettings, observer: Observer) -> Access | None:
-    """Returns who may call what, by the file of keys and the issuer of tokens; None: there is neither.
+    """Returns the access rules from the file of keys and the issuer of tokens; None if there is neither.
 
     Raises SettingsError.
     """
@@ -50,7 +52,7 @@ def access_of(process: ProcessSettings, observer: Observer) -> Access | None:
 
 
 def _tokens_of(process: ProcessSettings, observer: Observer) -> "BearerTokens | None":
-    """The issuer's tokens, if their settings are there; without `jwt_keys` the issuer says where its keys are."""
+    """Returns the issuer's tokens, if configured. Without `jwt_keys` the issuer's configuration names its keys."""
     named = {name: getattr(process, name) for name in ("jwt_issuer", "jwt_audience", "jwt_keys")}
     if not any(named.values()):
         return None
@@ -86,7 +88,7 @@ def _tokens_of(process: ProcessSettings, observer: Observer) -> "BearerTokens | 
 
 
 def tls_of(process: ProcessSettings, observer: Observer) -> Tls | None:
-    """Returns the certificates of both doors; None where none are set. Raises SettingsError."""
+    """Returns the TLS certificates of both servers; None if none are configured. Raises SettingsError."""
     if process.tls_certificate is None:
         for name in ("tls_key", "tls_client_ca"):
             if getattr(process, name) is not None:
@@ -99,9 +101,9 @@ def tls_of(process: ProcessSettings, observer: Observer) -> Tls | None:
 
 
 def traced(observer: Observer) -> AbstractAsyncContextManager[Tracer | None]:
-    """Records requests as OpenTelemetry's environment variables want it; None: nothing is recorded.
+    """Records requests as configured by OpenTelemetry's environment variables; None: nothing is recorded.
 
-    Raises SettingsError: a variable's value cannot be used, or the extra is missing.
+    Raises SettingsError if a variable has an unusable value or the extra is missing.
     """
     try:
         wanted = wanted_traces(os.environ)
@@ -117,7 +119,7 @@ def traced(observer: Observer) -> AbstractAsyncContextManager[Tracer | None]:
 
 
 def is_loopback(host: str) -> bool:
-    """Tells whether an address is one of this machine alone."""
+    """Returns whether an address belongs only to this machine."""
     address = _address(host)
     return address is not None and address.is_loopback
 
@@ -130,7 +132,7 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def allowed_address(host: str, guarded: bool) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """Returns the address to listen on; where it is not `guarded`, one of this machine only. Raises SettingsError."""
+    """Returns the address to listen on; without `guarded` only a loopback address is allowed. Raises SettingsError."""
     address = _address(host)
     if address is None:
         raise SettingsError(f"host {host}: an address is wanted, such as 127.0.0.1 or 0.0.0.0")
@@ -143,9 +145,9 @@ def allowed_address(host: str, guarded: bool) -> ipaddress.IPv4Address | ipaddre
 
 
 def bound(host: str, port: int, guarded: bool = False) -> socket.socket:
-    """Returns a socket bound to an address, as `allowed_address` allows it.
+    """Returns a socket bound to an address that `allowed_address` permits.
 
-    Raises SettingsError: another address, or it is taken.
+    Raises SettingsError if the address is not permitted or the port is in use.
     """
     address = allowed_address(host, guarded)
     sock = socket.socket(socket.AF_INET6 if address.version == 6 else socket.AF_INET)

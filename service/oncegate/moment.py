@@ -1,4 +1,4 @@
-"""Copies what a dictionary holds as it is at one moment, a little at a time, while it goes on changing."""
+"""Copies the content of a dictionary at one moment, a little at a time, while the dictionary changes."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, TypeVar
@@ -9,10 +9,10 @@ C = TypeVar("C")
 
 
 class MomentCopy(Generic[K, V, C]):
-    """Iterates over copies of the values that a dictionary has at the call, each as it is then, in no order.
+    """Iterates over copies of the values that a dictionary has at construction, in no order.
 
-    Whoever changes a value in place says so before, by `changing`; one that is put in its place needs no word, nor do
-    later ones. One thread at a time. `copy`: makes what is yielded of a key and its value.
+    Call `changing` before mutating a value in place. Replacing a value or adding a key needs no call. One thread at a
+    time. copy: makes the yielded object from a key and its value.
     """
 
     def __init__(self, mapping: Mapping[K, V], copy: Callable[[K, V], C]) -> None:
@@ -22,7 +22,7 @@ class MomentCopy(Generic[K, V, C]):
         self._copied: list[C] = []
 
     def changing(self, key: K) -> None:
-        """Copies the value of this key now, if it was there and is not copied yet."""
+        """Copies the value of this key now, if it belongs to the moment and is not copied yet."""
         if key in self._left:
             self._copied.append(self._copy(key, self._left.pop(key)))
 

@@ -1,11 +1,11 @@
-"""Holds many small records as bytes: no Python object for each, and a copy of all of them costs a copy of a list."""
+"""A list of small records packed as bytes: no Python object per record, and copying it copies only a list of blocks."""
 
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Any
 
-# Large enough that a block's own overhead is nothing beside it, small enough to be copied in microseconds.
+# Large enough that a block's own overhead is negligible, small enough to be copied in microseconds.
 BLOCK_RECORDS = 512
 
 _first = struct.Struct("<Q").unpack_from
@@ -13,16 +13,19 @@ DroppedNames = tuple[list[bytes], int]
 
 
 class PackedList:
-    """Lists records of one layout, whose first field is a u64 that never falls; added behind, dropped in front.
+    """A list of records of one layout, whose first field is a non-decreasing u64. Appended at the end, dropped at the
+    front.
 
-    All blocks but the last are full and never change, so that `frozen` copies none of them. `_start`: how many records
-    of the first block are dropped already.
+    All blocks but the last are full and immutable, so `frozen` copies none of them. `_start`: number of records of the
+    first block that were dropped.
     """
 
     __slots__ = ("_full", "_layout", "_size_bytes", "_start", "_tail")
 
     def __init__(self, layout: str, data: bytes = b"") -> None:
-        """Holds the records in `data`; `layout`: as `struct` writes it. ValueError: these are no whole records."""
+        """Makes a list of the records in `data`. layout: a `struct` format. Raises ValueError if they are not whole
+        records.
+        """
         self._layout = layout
         self._size_bytes = struct.calcsize(layout)
         self._full: list[bytes] = []
@@ -48,14 +51,14 @@ class PackedList:
     __hash__ = None  # type: ignore[assignment]
 
     def append(self, *values: Any) -> None:
-        """Adds one record. struct.error: a value does not fit, and nothing was added."""
+        """Appends one record. Raises struct.error if a value does not fit; then nothing was added."""
         self._tail += struct.pack(self._layout, *values)
         self._fill()
 
     def extend(self, data: bytes) -> None:
-        """Adds the records in `data`. ValueError: these are no whole records, and nothing was added."""
+        """Appends the records in `data`. Raises ValueError if they are not whole records; then nothing was added."""
         if len(data) % self._size_bytes:
-            raise ValueError(f"{len(data)} bytes are no records of {self._size_bytes}")
+            raise ValueError(f"{len(data)} bytes are not whole records of {self._size_bytes} bytes")
         block_bytes = BLOCK_RECORDS * self._size_bytes
         for at in range(0, len(data), block_bytes):
             room = block_bytes - len(self._tail)
@@ -69,13 +72,15 @@ class PackedList:
             self._tail = bytearray()
 
     def pop(self) -> None:
-        """Takes back the last `append`."""
+        """Undoes the last `append`."""
         if not self._tail:
             self._tail = bytearray(self._full.pop())
         del self._tail[-self._size_bytes :]
 
     def drop(self, count: int) -> DroppedNames:
-        """Drops the first `count` records; returns what `put_back` takes, once all that came later was taken back."""
+        """Drops the first `count` records. Returns the argument for `put_back`, which requires that later changes are
+        undone.
+        """
         start, blocks = self._start, min(len(self._full), (self._start + count) // BLOCK_RECORDS)
         gone = self._full[:blocks]
         del self._full[:blocks]
@@ -83,11 +88,11 @@ class PackedList:
         return gone, start
 
     def put_back(self, dropped: DroppedNames) -> None:
-        """Takes back a `drop`."""
+        """Undoes a `drop`."""
         self._full[:0], self._start = dropped
 
     def not_above(self, value: int) -> int:
-        """Counts the records whose first field is `value` at most."""
+        """Counts the records whose first field is at most `value`."""
         size_bytes = self._size_bytes
         later_blocks = range(1, len(self._full) + bool(self._tail))
         whole = bisect_right(later_blocks, value, key=lambda number: _first(self._block(number), 0)[0])
@@ -98,7 +103,7 @@ class PackedList:
         return whole * BLOCK_RECORDS + first + within - self._start
 
     def frozen(self) -> list[bytes]:
-        """Returns all records as they are now, in blocks."""
+        """Returns all present records, in blocks."""
         blocks = [*self._full, bytes(self._tail)]
         blocks[0] = blocks[0][self._start * self._size_bytes :]
         return blocks

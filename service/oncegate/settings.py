@@ -1,12 +1,12 @@
-"""Settings, in two frozen halves: flags > environment (`ONCEGATE_*`) > file (`oncegate.toml`) > default. A name that is
-no setting is refused wherever it stands.
+"""Settings in two frozen halves: flags > environment (`ONCEGATE_*`) > file (`oncegate.toml`) > default.
 
-SemanticSettings   a change changes what a duplicate is, or how long one is known; owners of the same data must agree.
+An unknown name is rejected in each of these sources.
+
+SemanticSettings   determine what a duplicate is, or how long one is known; owners of the same data must agree.
                    Their fingerprint is shown at /version.
-ProcessSettings    each process may tune them.
+ProcessSettings    may differ from process to process.
 
-Every field of `Limits` is a setting of exactly one half, which its declaration names, under its own name and with its
-own default.
+Every field of `Limits` is a setting of exactly one half, given in its declaration, with the same name and default.
 """
 
 import hashlib
@@ -33,12 +33,12 @@ from oncegate.engine.limits import Limits
 from oncegate.variables import PREFIX, no_setting, unusable
 
 FILE = "oncegate.toml"
-# How the path of the file reaches the sources; no field has this name.
+# Passes the path of the file to the sources; no field has this name.
 _FILE_ARGUMENT = "settings_file"
 
 
 class _Half(BaseSettings):
-    """Reads flags, environment and file; the other half's names are left to it."""
+    """Reads flags, environment and file; ignores names of the other half."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
 
@@ -60,7 +60,7 @@ S = TypeVar("S", bound=_Half)
 
 
 def _with_limits(half: str) -> Callable[[type[S]], type[S]]:
-    """Adds the limits of one half to a class of settings, behind its own fields."""
+    """Adds the limits of one half to a class of settings, after its own fields."""
 
     def extended(own: type[S]) -> type[S]:
         mine = [limit for limit in fields(Limits) if limit.metadata.get("half", "process") == half]
@@ -77,7 +77,7 @@ def _type_of(limit: "Field[Any]") -> Any:
 
 @_with_limits("semantic")
 class SemanticSettings(_Half):
-    """What owners of the same data must agree on: limits only."""
+    """Settings on which owners of the same data must agree: limits only."""
 
     @model_validator(mode="after")
     def _leases_in_order(self) -> Self:
@@ -87,14 +87,14 @@ class SemanticSettings(_Half):
         return self
 
     def fingerprint(self) -> str:
-        """Returns 16 hex digits: equal settings, equal digits."""
+        """Returns 16 hex digits, equal for equal settings."""
         text = json.dumps(self.model_dump(), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @_with_limits("process")
 class ProcessSettings(_Half):
-    """What each process may choose: where it listens and keeps its data, and all other limits.
+    """Settings of one process: its addresses, its data and all other limits.
 
     `ledger` is a URL; a bare path means `log:<path>`.
     """
@@ -169,7 +169,7 @@ class ProcessSettings(_Half):
 
 
 class Settings:
-    """Both halves, as they are in force."""
+    """Both halves of the effective settings."""
 
     def __init__(self, semantic: SemanticSettings, process: ProcessSettings) -> None:
         self.semantic = semantic
@@ -185,9 +185,9 @@ class Settings:
 def load(file: Path | None = None, **flags: Any) -> Settings:
     """Reads settings from flags (None: not given), environment and file.
 
-    `file` must exist when it is given; `oncegate.toml` in the working folder is read when it is there. Raises
-    SettingsError, which names the first that is wrong: also a variable ONCEGATE_* that is no setting, unless clients
-    read it or it is a service link of Kubernetes.
+    `file` must exist if it is given; otherwise `oncegate.toml` in the working folder is read if it exists. Raises
+    SettingsError, which names the first invalid setting. That includes an unknown variable ONCEGATE_*, unless clients
+    use it or it is a service link of Kubernetes.
     """
     path = file if file is not None else Path(FILE)
     if file is not None and not file.is_file():
@@ -204,7 +204,7 @@ def load(file: Path | None = None, **flags: Any) -> Settings:
 
 
 def _first_of(error: ValidationError) -> str:
-    """What is wrong first, and where; of our own checks what they say, for that names the settings it is about."""
+    """Returns the first error and its setting; our own checks name the settings in their text."""
     first = error.errors()[0]
     name, ours = ".".join(str(part) for part in first["loc"]), first.get("ctx", {}).get("error")
     reason = first["msg"] if ours is None else str(ours)
@@ -213,7 +213,7 @@ def _first_of(error: ValidationError) -> str:
 
 @dataclass(frozen=True)
 class SettingOrigin:
-    """One setting in force; `source`: flag, the environment's variable, the file's path, or default."""
+    """An effective setting. source: flag, the name of the environment variable, the path of the file, or default."""
 
     name: str
     value: object
@@ -221,7 +221,7 @@ class SettingOrigin:
 
 
 def origins(settings: Settings, file: Path | None = None, **flags: Any) -> list[SettingOrigin]:
-    """Tells where each setting in force comes from, given what `load` was given; semantic ones first."""
+    """Returns the source of each effective setting, given the arguments of `load`; semantic ones first."""
     path = file if file is not None else Path(FILE)
     in_file = tomllib.loads(path.read_text()) if path.is_file() else {}
     values = settings.semantic.model_dump() | settings.process.model_dump()

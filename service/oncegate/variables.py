@@ -1,16 +1,16 @@
-"""Tells which variables ONCEGATE_* of the environment are no settings, and for whom they may be."""
+"""Finds environment variables ONCEGATE_* that are not settings."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
 
 PREFIX = "ONCEGATE_"
-# What clients and verbs that ask a gateway read: no settings, and often beside them.
+# Variables of clients and of verbs that call a gateway; they are often set in the same environment.
 CLIENTS = frozenset(
     {"ONCEGATE_API_KEY", "ONCEGATE_URL", "ONCEGATE_CA", "ONCEGATE_CERTIFICATE", "ONCEGATE_REGISTRY_AUTH"}
 )
-# What Kubernetes gives to each container beside a Service whose name begins with oncegate: its service links, which
-# were Docker's. Settings are called as some that end in PORT, so that for those the value has to tell.
+# Kubernetes sets service links (originally Docker's) in each container for a Service whose name begins with oncegate.
+# Some settings that end in PORT have such names, so for those the value is examined too.
 _LINK = re.compile(
     "ONCEGATE(_[A-Z0-9_]+)?_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
 )
@@ -18,9 +18,9 @@ _LINKED = re.compile("(tcp|udp|sctp)://.*")
 
 
 def unusable(environment: Mapping[str, str], settings: Collection[str], configured: Collection[str]) -> Iterator[str]:
-    """Yields why a variable cannot be used, for each that is no setting, no client's and no link of Kubernetes.
+    """Yields an error for each variable that is not a setting, a client's variable or a link of Kubernetes.
 
-    `settings`: all names. `given`: those that flags give, which the environment does not change.
+    settings: all names. configured: those given by flags, which the environment does not change.
     """
     for variable in unknown(environment, settings):
         name = variable.removeprefix(PREFIX).lower()
@@ -35,7 +35,7 @@ def unusable(environment: Mapping[str, str], settings: Collection[str], configur
 
 
 def unknown(environment: Mapping[str, str], settings: Collection[str]) -> list[str]:
-    """Returns the variables that are no settings, no client's and no links of Kubernetes, in capitals."""
+    """Returns the variables that are not settings, clients' variables or links of Kubernetes, in capitals."""
     names = CLIENTS | {PREFIX + name.upper() for name in settings}
     mine = {name.upper(): value for name, value in environment.items() if name.upper().startswith(PREFIX)}
     return [name for name, value in mine.items() if name not in names and not _is_link(name, value)]

@@ -127,10 +127,10 @@ def test_counts_are_those_of_a_dictionary_whatever_is_flushed_when(
         (["orders.parquet", "--id-col", "nothing"], "--id-col names 'nothing', and the rows have order"),
         (["orders.parquet", "--id-col", "order", "--time-col", "nothing"], "--time-col names 'nothing', and the rows"),
         (["orders.parquet", "--id-col", "order", "--batch", "nothing"], "--batch names 'nothing', and the rows have"),
-        (["orders.parquet", "--id-col", "order", "--time-col", "attempt"], "has the type string"),
-        (["nowhere.parquet", "--id-col", "order"], "is no file"),
+        (["orders.parquet", "--id-col", "order", "--time-col", "attempt"], "has type string"),
+        (["nowhere.parquet", "--id-col", "order"], "is not a file"),
         (["kafka://localhost:1/t", "--id-col", "order"], "are of tables"),
-        (["kafka://localhost:1/t", "--id", "nothing"], "is none of"),
+        (["kafka://localhost:1/t", "--id", "nothing"], "is unknown; use one of"),
     ],
 )
 def test_what_cannot_be_read_is_one_line(

@@ -97,7 +97,7 @@ def test_a_folder_of_text_is_read_by_the_topics_types(where: Where, tmp_path: Pa
     assert replayed(where, tmp_path) == {"rows": 102, "written": 51, "duplicates": 51}
     assert written(where) == ids(*range(551))
     (tmp_path / "3.csv").write_text("order,cents\no-551,a lot\n")
-    assert "line 2: column 'cents' is int64 in the topic, and \"a lot\" is none" in refused(where, tmp_path)
+    assert "line 2: column 'cents' is int64 in the topic, but the value is \"a lot\"" in refused(where, tmp_path)
 
 
 ZIPS = ["00501", "501", "NA", "2.50", "2.5", "2026-11-20", "2026-11-20 00:00:00", "1E5"]
@@ -174,8 +174,8 @@ def test_an_error_is_reported_in_one_line_without_a_traceback(
     monkeypatch.setattr(asking, "TRIED_S", 0.0)
     assert "--id-col names 'id', and the rows have" in refused(where, source, id_col="id")
     assert "--digest-col names 'euros'" in refused(where, source, "--digest-col", "euros")
-    assert "what it is, its ending says" in refused(where, tmp_path / "notes.txt")
-    assert "is no file" in refused(where, tmp_path / "gone.parquet")
+    assert "unknown file type" in refused(where, tmp_path / "notes.txt")
+    assert "is not a file" in refused(where, tmp_path / "gone.parquet")
     assert "cannot be read" in refused(where, tmp_path / "bad.parquet")
     assert "no topic ordres" in refused(where, source, topic="ordres")
     assert "no gateway answers at http://127.0.0.1:9" in refused(Where("http://127.0.0.1:9", "default"), source)

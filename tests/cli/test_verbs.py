@@ -172,7 +172,7 @@ def test_explain_of_a_gateway_that_is_not_there_names_the_address() -> None:
     assert status == 1
     assert err.startswith("oncegate: no gateway answers at http://127.0.0.1:9 (")
     assert "oncegate serve" in err
-    assert run("explain", "a", "--url", "gateway:8080")[2].startswith("oncegate: gateway:8080 is no address")
+    assert run("explain", "a", "--url", "gateway:8080")[2].startswith("oncegate: gateway:8080 is not the address")
 
 
 def test_the_demo_outside_the_repository_reports_where_it_is() -> None:

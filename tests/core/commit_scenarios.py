@@ -142,9 +142,9 @@ def _behind_a_restored(previous: bytes) -> Facts:
 
 READ, OTHER_READ = id16(41) * 2, id16(42) * 2
 _LOWER, _SAME_READS = "new, a higher version is committed", "other entry, same files and offsets"
-_BEFORE = "the batch before was committed with other input"
-_MISSING, _NEW = "new, a stage is missing", "new, every winner is there"
-_AGAIN, _SECOND = "this very commit again", "this run has asked for this name before"
+_BEFORE = "the previous batch was committed with other input"
+_MISSING, _NEW = "new, a stage is missing", "new, every winner is staged"
+_AGAIN, _SECOND = "the same commit again", "this run has asked for this name before"
 _SAME, _OTHER = "same input", "other input"
 _FORGOTTEN, _SAME_ROWS = "input unknown, rows dropped", "input unknown, same rows"
 _FIRST_WINS, _CONFLICT = "input unknown, other rows, first wins", "input unknown, other rows"

@@ -106,7 +106,7 @@ def test_a_byte_too_many_is_refused(entry: Entry) -> None:
 
 def test_unknown_kinds_are_refused() -> None:
     for kind in set(range(256)) - set(KINDS):
-        with pytest.raises(EntryError, match="no entry"):
+        with pytest.raises(EntryError, match="not an entry"):
             decode(bytes((kind, VERSION)) + bytes(200))
 
 
@@ -114,7 +114,7 @@ def test_unknown_kinds_are_refused() -> None:
 def test_unknown_versions_are_refused(entry: Entry) -> None:
     data = encode(entry)
     for version in set(range(256)) - {VERSION}:
-        with pytest.raises(EntryVersion, match=f"no entry of version {VERSION}: it is of version {version}"):
+        with pytest.raises(EntryVersion, match=f"entry of version {version}, but this program reads version {VERSION}"):
             decode(data[:1] + bytes((version,)) + data[2:])
 
 
@@ -143,21 +143,21 @@ def test_the_first_tag_that_informs_changes_nothing(entry: Entry) -> None:
 def test_an_unknown_tag_that_changes_the_meaning_is_refused(entry: Entry) -> None:
     data = encode(without_tagged(entry))
     for tag in set(range(INFORMS)) - set(tags_of(type(entry))):
-        with pytest.raises(EntryError, match=f"unknown tag {tag}: it changes what the entry means"):
+        with pytest.raises(EntryError, match=f"unknown tag {tag}, which changes the meaning of the entry"):
             decode(data[:-1] + tagged((tag, b"")))
 
 
 @pytest.mark.parametrize("pair", [(200, 200), (201, 200), (255, 128)], ids=str)
 def test_tags_that_come_twice_or_out_of_order_are_refused(pair: tuple[int, int]) -> None:
     data = encode(SAMPLES["probe"])
-    with pytest.raises(EntryError, match=f"tag {pair[1]} behind tag {pair[0]}"):
+    with pytest.raises(EntryError, match=f"tag {pair[1]} after tag {pair[0]}"):
         decode(data[:-1] + tagged(*((tag, b"") for tag in pair)))
 
 
 def test_a_tagged_field_with_a_default_or_extra_data_is_refused() -> None:
     """An entry has one encoding: other bytes that would decode to the same entry are invalid."""
     data = encode(SAMPLES["claimed"])
-    with pytest.raises(EntryError, match="tag 1 says what is meant without it"):
+    with pytest.raises(EntryError, match="tag 1 holds its default and must be absent"):
         decode(data[:-1] + tagged((1, bytes(4))))
     with pytest.raises(EntryError, match="left over"):
         decode(data[:-1] + tagged((1, b"\1\0\0\0ab")))

@@ -49,5 +49,5 @@ def test_frozen_data_stays_unchanged() -> None:
 
 
 def test_bytes_that_are_no_whole_records_are_refused() -> None:
-    with pytest.raises(ValueError, match="17 bytes are no records of 16"):
+    with pytest.raises(ValueError, match="17 bytes are not whole records of 16 bytes"):
         PackedList(LAYOUT, bytes(17))

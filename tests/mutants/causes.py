@@ -25,11 +25,11 @@ CAUSES: tuple[Mutant, ...] = (
         replace(
             (
                 "CauseRow(WriterField.BATCH, Relation.OTHER, Cause.UPSTREAM, 'a batch is read once: the "
-                "source had it again for a later one')"
+                "source delivered it again in a later one')"
             ),
             (
                 "CauseRow(WriterField.BATCH, Relation.OTHER, Cause.BATCH_REPLAY, 'a batch is read once: "
-                "the source had it again for a later one')"
+                "the source delivered it again in a later one')"
             ),
         ),
         f"{_TABLE}::test_each_row_of_the_table_is_as_it_was_decided",
@@ -39,12 +39,12 @@ CAUSES: tuple[Mutant, ...] = (
         "oncegate.core.causes::CAUSES",
         replace(
             (
-                "CauseRow(WriterField.ATTEMPT, Relation.OLDER, Cause.ZOMBIE, 'an attempt that was given "
-                "up is still at work', False)"
+                "CauseRow(WriterField.ATTEMPT, Relation.OLDER, Cause.ZOMBIE, 'an abandoned attempt is "
+                "still active', False)"
             ),
             (
-                "CauseRow(WriterField.ATTEMPT, Relation.OLDER, Cause.TASK_RETRY, 'an attempt that was "
-                "given up is still at work', False)"
+                "CauseRow(WriterField.ATTEMPT, Relation.OLDER, Cause.TASK_RETRY, 'an abandoned attempt is "
+                "still active', False)"
             ),
         ),
         f"{_TABLE}::test_each_row_of_the_table_is_as_it_was_decided",

@@ -100,7 +100,7 @@ STARTING: tuple[Mutant, ...] = (
         "oncegate.core.entries.codec::_get_tagged",
         replace_statement(
             "if number < INFORMS:\n    ...",
-            "raise EntryError(f'unknown tag {number}: it changes what the entry means')",
+            "raise EntryError(f'unknown tag {number}, which changes the meaning of the entry')",
         ),
         _ENTRIES,
     ),

@@ -58,7 +58,7 @@ def test_each_planted_fault_is_named_by_its_id(job: Job) -> None:
         ("500", "foreign", 1),
     }
     assert not found.is_well
-    assert "1 missing      the ledger knows it as written, and the output lacks it" in str(found)
+    assert "1 missing      known to the ledger as written, but not in the output" in str(found)
     found.rows.unpersist()
     assert job.counters()["granted"] == 102, "a comparison grants nothing: 100 rows, and the two claims"
 

@@ -153,12 +153,12 @@ def test_a_person_is_shown_a_table_and_a_picture(
         (["--input", "x.parquet"], "need --against"),
         (["--against", "orders", "--id-col", "order"], "needs --input"),
         (["--against", "orders", "--data", "data"], "--data and --witness"),
-        (["--against", "orders", "--input", "none.parquet", "--id-col", "order"], "is no file"),
+        (["--against", "orders", "--input", "none.parquet", "--id-col", "order"], "is not a file"),
         (
             ["--against", "orders", "--input", __file__, "--id-col", "order", "--output", "kafka://h:1/t"],
             "go together",
         ),
-        (["--against", "orders", "--input", __file__, "--id-col", "order"], "its ending says"),
+        (["--against", "orders", "--input", __file__, "--id-col", "order"], "unknown file type"),
     ],
 )
 def test_what_does_not_go_together_is_refused_in_one_line(
@@ -178,10 +178,10 @@ def test_what_does_not_go_together_is_refused_in_one_line(
         ({"--against": "odrers"}, "odrers"),
         ({"--namespace": "nowhere"}, "namespace nowhere"),
         ({"--url": "http://127.0.0.1:1"}, "no gateway answers at http://127.0.0.1:1"),
-        ({"--url": "http://127.0.0.1:80a0"}, "is no address of a gateway"),
-        ({"--url": "http://[::1"}, "is no address of a gateway"),
+        ({"--url": "http://127.0.0.1:80a0"}, "is not the address of a gateway"),
+        ({"--url": "http://[::1"}, "is not the address of a gateway"),
         ({"--url": "http://ada:secret@127.0.0.1:1"}, "a key is not sent so"),
-        ({"--state": "none/state"}, "there is no folder none"),
+        ({"--state": "none/state"}, "the folder none does not exist"),
         ({"--picture": "none/orders.svg"}, "--picture none/orders.svg"),
     ],
 )

@@ -138,7 +138,7 @@ def test_a_folder_that_was_changed_is_refused(url: str, input_file: Path, monkey
         interrupted(where, input_file)
     (input_file.parent / "state" / "output.rows").write_bytes(b"")
     status, _, err = run(*arguments_for(where, input_file), "--json")
-    assert (status, "begin anew" in err) == (1, True), err
+    assert (status, "start over" in err) == (1, True), err
 
 
 def test_two_runs_do_not_share_a_folder(url: str, input_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,7 +116,7 @@ def test_csv_value_that_its_type_does_not_give_back_is_refused_with_its_line(
     fitting = {"at": "2026-11-20 08:15:00Z", "local": "2026-11-20T08:15:00", "day": "2026-11-20", "ok": "true"}
     good = fitting.get(name, "1")
     path = csv_of(tmp_path / "a.csv", ["id", name], [["two\nlines", good], ["", good], ["", text], ["", good]])
-    message = rf"^--input {path}, line 5: column '{name}' is .* in the topic, and "
+    message = rf"^--input {path}, line 5: column '{name}' is .* in the topic, but the value is "
     with pytest.raises(BadRequest, match=message) as raised:
         read(path, FLAT)
     assert json.dumps(text) in str(raised.value)
@@ -136,17 +136,17 @@ def test_ndjson_has_the_types_of_the_topic_and_lacking_members_are_null(tmp_path
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ('{"id":"a","n":10.5}', "column 'n' is int64 in the topic, and 10.5 is none"),
-        ('{"id":17}', "column 'id' is string in the topic, and 17 is none"),
-        ('{"id":"a","small":1e300}', "column 'small' is float in the topic, and 1e\\+300 is none"),
+        ('{"id":"a","n":10.5}', "column 'n' is int64 in the topic, but the value is 10.5"),
+        ('{"id":17}', "column 'id' is string in the topic, but the value is 17"),
+        ('{"id":"a","small":1e300}', "column 'small' is float in the topic, but the value is 1e\\+300"),
         ('{"id":"a","what":1}', "the topic has no column what; it has id, n, "),
-        ('{"id":"a","o":{"k":1,"m":2}}', r"column 'o.m' is .* and 2 is none"),
-        ('{"id":"a","o":{"l":[{"m":"x"},{"m":"y","p":2}]}}', r"column 'o.l\[1\].p' is .* and 2 is none"),
-        ('{"id":"a","o":{"k":0.5}}', "column 'o.k' is int64 in the topic, and 0.5 is none"),
+        ('{"id":"a","o":{"k":1,"m":2}}', r"column 'o.m' is .* but the value is 2"),
+        ('{"id":"a","o":{"l":[{"m":"x"},{"m":"y","p":2}]}}', r"column 'o.l\[1\].p' is .* but the value is 2"),
+        ('{"id":"a","o":{"k":0.5}}', "column 'o.k' is int64 in the topic, but the value is 0.5"),
         ('{"id":"a","id":"b"}', '"id" is there twice'),
-        ('["a"]', "is no JSON object"),
-        ('{"id":"a"} {"id":"b"}', "is no JSON object"),
-        ('{"id":"a"', "is no JSON object"),
+        ('["a"]', "is not a JSON object"),
+        ('{"id":"a"} {"id":"b"}', "is not a JSON object"),
+        ('{"id":"a"', "is not a JSON object"),
     ],
 )
 def test_ndjson_value_or_member_that_has_no_place_is_refused_with_its_line(
@@ -160,12 +160,18 @@ def test_ndjson_value_or_member_that_has_no_place_is_refused_with_its_line(
 def test_numbers_of_ndjson_are_their_digits_as_ids_and_no_rows_of_text(tmp_path: Path) -> None:
     path = json_of(tmp_path / "a.ndjson", '{"id":2.50}', '{"id":17}', '{"id":"00501"}', '{"id":1E5}', '{"id":null}')
     assert [one["id"] for one in read(path, columns=["id"])] == ["2.50", "17", "00501", "1E5", None]
-    with pytest.raises(BadRequest, match=r"line 1: column 'id' has 2.5, and is text: no topic has a type for it$"):
+    with pytest.raises(
+        BadRequest, match=r"line 1: column 'id' must be text, since no topic gives it a type, but has 2.5$"
+    ):
         read(path)
-    with pytest.raises(BadRequest, match=r"line 1: column 'id' has 17, and is text: no topic has a type for it$"):
+    with pytest.raises(
+        BadRequest, match=r"line 1: column 'id' must be text, since no topic gives it a type, but has 17$"
+    ):
         read(json_of(tmp_path / "whole.ndjson", '{"id":17}'))
     path = json_of(tmp_path / "b.ndjson", '{"id":"a"}', '{"id":true}')
-    with pytest.raises(BadRequest, match=r"line 2: column 'id' has true, and is text"):
+    with pytest.raises(
+        BadRequest, match=r"line 2: column 'id' must be text, since no topic gives it a type, but has true"
+    ):
         read(path, columns=["id"])
 
 

@@ -1,1 +1,1 @@
-"""What "duplicate" means: pure, synchronous, no clock, no I/O."""
+"""Decision tables that define "duplicate": pure, synchronous, without clock or I/O."""

@@ -1,7 +1,24 @@
-"""What an ack means to batches (`scope = retry`), and what clears a leftover: tables. `producers` has sequences.
+"""Decision tables for acks of batches (`scope=retry`) and for leftovers that a person resolves.
 
-An ack has parts: each producer that it names is one, each batch up to its own is one. A part that is refused keeps none
-of the others from passing. This file reads no clock and does no I/O. P1..P6 and LOSS are as in `producers`.
+Acks of sequences are in `producers`. This file reads no clock and does no I/O.
+
+Theory of operation
+===================
+
+With `scope=retry` an id belongs to a batch of a driver and is kept only as long as the driver may retry that batch. The
+driver acks a batch number once it will not run that batch, or any earlier one, again. From then on the ids of the acked
+batches are answered STALE by their number alone, and the index forgets the ids themselves.
+
+An ack is decided in two steps. ACK_NUMBER compares its batch with the last one that was acked: an older number is
+refused as a whole. ACK_BATCH then decides each batch up to that number separately. A batch with an open claim is held
+back, reported, and looked at again by each later ack; it does not stop the others.
+
+A leftover is an id or a sequence that a dead task has claimed and neither completed nor released. RESOLVE decides about
+the word of a person who has checked whether it was written. The word counts only if no live lease contradicts it; with
+`GONE` the person vouches that the holder is dead although its lease is live.
+
+Invariants, in the names of RELIABILITY.md: an id is forgotten only once its batch answers for it (P1). No unwritten id
+becomes stale (LOSS). A live lease is never resolved by somebody else (P2). Every leftover can be cleared (P6).
 """
 
 from enum import IntEnum
@@ -10,7 +27,7 @@ from oncegate.core.cells import Cell
 
 
 class BatchOrder(IntEnum):
-    """Names how the batch of an ack stands to the last that was acked under this driver's name."""
+    """The batch of an ack relative to the last one acked under this driver's name."""
 
     OLDER = 0
     SAME = 1
@@ -18,7 +35,7 @@ class BatchOrder(IntEnum):
 
 
 class BatchNumber(IntEnum):
-    """Names what becomes of an ack by its batch."""
+    """The effect of an ack's batch number."""
 
     REFUSE_OLDER = 0
     LOOK_AGAIN = 1
@@ -28,22 +45,24 @@ class BatchNumber(IntEnum):
 ACK_NUMBER: dict[BatchOrder, Cell[BatchNumber]] = {
     BatchOrder.OLDER: Cell(
         BatchNumber.REFUSE_OLDER,
-        "an older batch is refused, and told the newer one",
-        "as an older epoch is: a late copy, or a checkpoint that was set back, whose batches are other ones (LOSS)",
+        "an older batch is refused, and the reply names the newer one",
+        "the ack is a late copy, or the checkpoint was set back and its batches are different ones (LOSS)",
     ),
     BatchOrder.SAME: Cell(
-        BatchNumber.LOOK_AGAIN, "the same batch is looked at again", "the reply was lost, or a part was refused"
+        BatchNumber.LOOK_AGAIN, "the same batch is examined again", "the reply was lost, or a part was refused"
     ),
     BatchOrder.NEWER: Cell(
-        BatchNumber.MOVE_ON, "batches count up", "the driver will not run them again, nor any before"
+        BatchNumber.MOVE_ON, "batch numbers rise", "the driver will not run this batch or an earlier one again"
     ),
 }
 
 
 class BatchState(IntEnum):
-    """Names what is known about one batch up to that of an ack.
+    """The state of one batch up to that of an ack.
 
-    STALE: acked before. OPEN: a claim of it holds ids that are neither done nor free. SETTLED: none does.
+    STALE: acked before.
+    OPEN: one of its claims holds ids that are neither done nor free.
+    SETTLED: none of its claims does.
     """
 
     STALE = 0
@@ -52,7 +71,7 @@ class BatchState(IntEnum):
 
 
 class BatchEffect(IntEnum):
-    """Names what becomes of one batch. HOLD_BACK: it is not acked, and told; all others are."""
+    """The effect on one batch. HOLD_BACK: the batch is not acked and is reported; all others are acked."""
 
     NOTHING = 0
     HOLD_BACK = 1
@@ -63,20 +82,25 @@ ACK_BATCH: dict[BatchState, Cell[BatchEffect]] = {
     BatchState.STALE: Cell(BatchEffect.NOTHING, "what is acked stays acked", "its ids are forgotten already"),
     BatchState.OPEN: Cell(
         BatchEffect.HOLD_BACK,
-        "a batch with an open claim is held back, and it alone",
-        "its ids would be stale for ever, and may not be written (LOSS); each later ack looks at it again (P6)",
+        "a batch with an open claim is held back, and no other batch",
+        "its ids would be stale for ever and may be unwritten (LOSS); each later ack examines it again (P6)",
     ),
     BatchState.SETTLED: Cell(
-        BatchEffect.FORGET, "what is settled is forgotten with its batch", "the batch answers for all of it (P1)"
+        BatchEffect.FORGET,
+        "a batch without open claims is forgotten",
+        "its number answers for all its ids (P1)",
     ),
 }
 
 
 class Leftover(IntEnum):
-    """Names what a person finds who clears what a dead task has left.
+    """The state of something that a dead task left and a person wants to resolve.
 
-    LIVE: claimed, and its lease runs. OVER: claimed, and its lease or its epoch is over. FREE: released, or given up.
-    OTHER: done, or never claimed. GONE: of a claim, its lease runs, and the person knows that its holder is dead.
+    LIVE: claimed, and its lease is live.
+    OVER: claimed, and its lease has expired or its epoch is fenced.
+    FREE: released or given up.
+    OTHER: done, or never claimed.
+    GONE: a claim whose lease is live, while the person knows that its holder is dead.
     """
 
     LIVE = 0
@@ -87,14 +111,14 @@ class Leftover(IntEnum):
 
 
 class LeftoverOutcome(IntEnum):
-    """Names what a person has found out about it."""
+    """The person's finding: whether it was written."""
 
     DONE = 0
     NOT_DONE = 1
 
 
 class Resolution(IntEnum):
-    """Names what becomes of it then. GIVE_UP: it holds up no ack any more, and may be claimed until then."""
+    """The effect of that finding. GIVE_UP: it no longer blocks an ack, and may be claimed until that ack."""
 
     NOTHING = 0
     MARK_DONE = 1
@@ -104,16 +128,16 @@ class Resolution(IntEnum):
 
 _LIVE = Cell(
     Resolution.REFUSE_LIVE,
-    "nobody decides over a live lease",
-    "its holder may be writing it now; it settles it itself, or its lease runs out (P2)",
+    "a live lease is not resolved",
+    "its holder may be writing it now; it ends the claim itself, or its lease expires (P2)",
 )
-_DONE = Cell(Resolution.MARK_DONE, "a person's word counts as a completion", "nobody else is left who could know (P6)")
+_DONE = Cell(Resolution.MARK_DONE, "a person's word counts as a completion", "no running process can know (P6)")
 _GIVE_UP = Cell(
     Resolution.GIVE_UP,
-    "what was not done holds up no ack",
-    "whoever looked knows that nobody needs it; who asks for it before the ack is granted it (P6)",
+    "an unwritten leftover blocks no ack",
+    "the person knows that it is not needed; a caller that asks for it before the ack is granted it (P6)",
 )
-_NO_LEFTOVER = Cell(Resolution.NOTHING, "only leftovers are cleared", "done is done, whoever says otherwise (P1)")
+_NO_LEFTOVER = Cell(Resolution.NOTHING, "only leftovers are resolved", "done stays done, whatever the person says (P1)")
 
 RESOLVE: dict[tuple[Leftover, LeftoverOutcome], Cell[Resolution]] = {
     (Leftover.LIVE, LeftoverOutcome.DONE): _LIVE,

@@ -1,10 +1,38 @@
-"""What a commit of a named batch means: one table, tried from the top.
+"""Decision table for the commit of a named batch: its rows are tried from the top.
 
-Rule 1: everything that decides about a commit stands in this file.
-Rule 2: this file reads no clock and does no I/O; the facts are arguments.
+Rule 1: everything that decides about a commit is in this file.
+Rule 2: this file reads no clock and does no I/O. The facts are arguments.
 
-A name is (app, version, topic, write_id); names that differ in the version alone are a series. The input digest is the
-SHA-256 of Spark's offset-log entry; the digest of what is read is of the files and offsets that the entry stands for.
+Theory of operation
+===================
+
+A batch is named (app, version, topic, write_id). Names that differ only in the version are a series: the micro-batches
+of one query, or the runs of one job. Tasks stage rows under the name; a commit publishes the rows of the tasks that
+won, all or none. A name is committed once. Every later commit of it must be one of three things, and a wrong guess
+either drops rows or writes them twice:
+
+  a repeat     the same commit again, since the reply was lost, or the same input again after a restart
+  a conflict   other input under the same name, e.g. after a checkpoint was restored or deleted
+  a misuse     one run writes twice under one name
+
+The facts that tell these apart, from the strongest to the weakest:
+
+  nonce         drawn for each commit and kept over its HTTP retries: an equal nonce is this very commit
+  run           a run that has asked for the name before with another nonce writes twice
+  input digest  SHA-256 of Spark's offset-log entry for the batch
+  reads digest  digest of the files and offsets that the entry denotes; equal even if the entry's own text differs
+  rows          row count and fingerprint of the rows, as the gateway computed them
+
+A digest is unknown if either side lacks it. Then equal rows count as a repeat. Different rows are a conflict unless the
+namespace's caller declared that the first output wins: a plan that is not deterministic yields other rows from the same
+input.
+
+Before the first commit of a name there are two more checks. The digest of batch n-1 shows whether this checkpoint and
+the committed batches have the same history. In a series whose versions are numbers, a version below a committed one is
+a late repeat, as in Delta Lake.
+
+Invariants: a commit publishes all rows or none. An acknowledged name is never published again (P1). Other input is
+never dropped silently (LOSS): it is BATCH_CONFLICT, and a person decides.
 """
 
 from collections.abc import Callable
@@ -13,7 +41,7 @@ from enum import Enum
 
 
 class CommitOutcome(Enum):
-    """Names what becomes of a commit."""
+    """The outcome of a commit."""
 
     COMMITTED = "COMMITTED"
     COMMITTED_AGAIN = "COMMITTED_AGAIN"
@@ -26,7 +54,7 @@ class CommitOutcome(Enum):
 
 
 class DigestMatch(Enum):
-    """Says how the digests of two inputs compare; unknown where one is missing."""
+    """The result of comparing the digests of two inputs; UNKNOWN if one is missing."""
 
     EQUAL = "equal"
     DIFFERENT = "different"
@@ -34,7 +62,7 @@ class DigestMatch(Enum):
 
     @classmethod
     def compare(cls, first: bytes | None, second: bytes | None) -> "DigestMatch":
-        """Compares two digests of inputs; None is one that nobody knows."""
+        """Compares two input digests; None is an unknown one."""
         if first is None or second is None:
             return cls.UNKNOWN
         return cls.EQUAL if first == second else cls.DIFFERENT
@@ -42,13 +70,14 @@ class DigestMatch(Enum):
 
 @dataclass(frozen=True)
 class Facts:
-    """Says what is known when a commit arrives; the later fields mean something only where the first says so.
+    """The facts known when a commit arrives. Most fields matter only before or only after the first commit of the name.
 
-    previous: digest of batch n-1 as committed against the one brought with this commit.
+    previous: digest of batch n-1, as committed, against the one that this commit brings.
+    same_nonce: the committed nonce is this commit's.
     run_asked: this run (never null) has asked for this name before with another nonce.
-    rows_equal: row count and fingerprint equal the recorded ones; None when those were dropped.
-    higher_version: a higher number of the series is committed, and the caller's versions are not Spark's batch ids.
-    reads: the digest of what is read, as committed against the one brought with this commit.
+    rows_equal: row count and fingerprint equal the recorded ones; None if those were dropped.
+    higher_version: a higher number of the series is committed, and the versions are not Spark's batch ids.
+    reads: digest of what the batch read, as committed, against the one that this commit brings.
     """
 
     committed: bool
@@ -65,7 +94,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class CommitRow:
-    """Holds one row of the commit's table: a condition, its outcome and why."""
+    """A row of the commit table: a condition, its outcome and the reason."""
 
     name: str
     when: Callable[[Facts], bool]
@@ -75,59 +104,59 @@ class CommitRow:
 
 COMMIT: tuple[CommitRow, ...] = (
     CommitRow(
-        "the batch before was committed with other input",
+        "the previous batch was committed with other input",
         lambda f: not f.committed and f.previous is DigestMatch.DIFFERENT,
         CommitOutcome.BATCH_CONFLICT,
-        "a zombie wrote the commit log of a restored checkpoint; its rows and these come from different histories",
+        "a zombie wrote the commit log of a restored checkpoint; its rows and these have different histories",
     ),
     CommitRow(
         "new, a higher version is committed",
         lambda f: not f.committed and f.higher_version,
         CommitOutcome.LOWER_VERSION,
-        "numbers rise with each run of a job, as in Delta Lake: a lower one is a late repeat, and is skipped",
+        "numbers rise with each run of a job, as in Delta Lake: a lower one is a late repeat and is skipped",
     ),
     CommitRow(
         "new, a stage is missing",
         lambda f: not f.committed and not f.stages_there,
         CommitOutcome.MISSING_STAGE,
-        "all or nothing: Spark's next try writes the batch again",
+        "all or nothing: Spark's next attempt writes the batch again",
     ),
     CommitRow(
-        "new, every winner is there",
+        "new, every winner is staged",
         lambda f: not f.committed,
         CommitOutcome.COMMITTED,
         "the first commit of a name publishes its rows",
     ),
-    CommitRow("this very commit again", lambda f: f.same_nonce, CommitOutcome.COMMITTED_AGAIN, "the reply was lost"),
+    CommitRow("the same commit again", lambda f: f.same_nonce, CommitOutcome.COMMITTED_AGAIN, "the reply was lost"),
     CommitRow(
         "this run has asked for this name before",
         lambda f: f.run_asked,
         CommitOutcome.SECOND_WRITE,
-        "two writes of one run to one topic; equal rows would be dropped in silence",
+        "two writes of one run to one topic; equal rows would be dropped silently",
     ),
     CommitRow(
         "same input",
         lambda f: f.digests is DigestMatch.EQUAL,
         CommitOutcome.DUPLICATE,
-        "a replay of one input: the first output wins, also when the plan is not deterministic",
+        "a replay of one input: the first output wins, even if the plan is not deterministic",
     ),
     CommitRow(
         "other entry, same files and offsets",
         lambda f: f.reads is DigestMatch.EQUAL,
         CommitOutcome.DUPLICATE,
-        "a restored checkpoint reads again what was published, and wrote the number down at another time",
+        "a restored checkpoint reads published input again and recorded the batch at another time",
     ),
     CommitRow(
         "other input",
         lambda f: DigestMatch.DIFFERENT in (f.digests, f.reads),
         CommitOutcome.BATCH_CONFLICT,
-        "a restored or deleted checkpoint used the number again; skipping would drop data in silence",
+        "a restored or deleted checkpoint reused the number; skipping would drop data silently",
     ),
     CommitRow(
         "input unknown, rows dropped",
         lambda f: f.rows_equal is None,
         CommitOutcome.BATCH_FORGOTTEN,
-        "nothing is left to compare with",
+        "nothing is left to compare",
     ),
     CommitRow(
         "input unknown, same rows",
@@ -139,13 +168,13 @@ COMMIT: tuple[CommitRow, ...] = (
         "input unknown, other rows, first wins",
         lambda f: f.first_wins,
         CommitOutcome.DUPLICATE,
-        "the user said that a replay may differ",
+        "the user declared that a replay may differ",
     ),
     CommitRow(
         "input unknown, other rows",
         lambda f: True,
         CommitOutcome.BATCH_CONFLICT,
-        "a plan that is not deterministic, or other input: only the user can know",
+        "the plan is not deterministic, or the input differs: only the user can know",
     ),
 )
 

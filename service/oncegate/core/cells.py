@@ -1,4 +1,4 @@
-"""One cell of a decision table, the same for every table of this package."""
+"""Defines the cell type that every decision table of this package uses."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -8,7 +8,7 @@ E = TypeVar("E", covariant=True)
 
 @dataclass(frozen=True)
 class Cell(Generic[E]):
-    """Holds one cell of a decision table: what happens, the rule that says so, and the reason for the rule."""
+    """A cell of a decision table: the effect, the rule that demands it and the reason for the rule."""
 
     effect: E
     rule: str

@@ -1,10 +1,47 @@
-"""What a free id's request means: a table for each verb, the only place that decides.
+"""Decision tables for free ids: the only place that decides the answer to a request about an id.
 
-Rule 1: everything that decides about a free id stands in this file.
-Rule 2: this file reads no clock and does no I/O; whether a lease is over is an argument.
+Rule 1: everything that decides about a free id is in this file.
+Rule 2: this file reads no clock and does no I/O. Whether a lease has expired is an argument.
 
-The index compiles `actions()` into its kernels; the tables of docs/decisions.md are drawn from these.
-P1..P6 and LOSS are the properties of RELIABILITY.md that a cell serves.
+Theory of operation
+===================
+
+A free id is an id that the caller chose, as opposed to a producer's sequence. The index has a slot for each id that it
+knows. The slot names a row, which is shared by all ids of one claim, of one take or of one produce. Every id of a
+request is decided separately, on the present state and never from a cache of earlier answers: between a request and
+its retry another attempt may have taken the id over and written it.
+
+A cell of the tables over ids is chosen by two coordinates:
+
+  IdState   the state of the id: absent, claimed with a live or an expired lease, done, taken by an owner, ...
+  Asker     the caller as seen from the id's holder: the holder's own call, another call of its attempt, anybody else
+
+A cell holds an `Action`, the rule that demands it and the reason for the rule. GRANT, GRANT_AGAIN and TAKE_OVER let the
+caller write its row. All other actions change nothing; they only determine the verdict.
+
+  CLAIM     claims ids under a lease; the caller writes the rows elsewhere and completes the claim
+  PRODUCE   writes rows with ids; claim, rows and completion are one append
+  TAKE      claims ids without a lease; each belongs to the first owner that asks, permanently
+  LOOK_UP   reports the state of ids and grants nothing
+  EXPIRED   replaces cells of the tables above in namespaces whose `lease_expiry` forbids takeovers
+  SETTLE    renews, completes or releases a claim; chosen by the verb and by the state of the claim
+
+A claim is completed or released as a whole. It may still be OPEN after all its ids were taken over: SETTLE changes only
+ids whose slots still name the claim, and counts the others.
+
+Invariants, in the names of RELIABILITY.md:
+
+  P1    An id that is done or taken is never granted to another caller.
+  P2    An id under a live lease is never granted to anybody but its holder.
+  P5    Two callers may write one id only after a takeover, and every takeover is counted.
+  P6    A caller that keeps asking is granted the id in the end, unless `lease_expiry` or a person decides otherwise.
+  LOSS  No id is done that was never written. Hence a repeated claim is granted only ids that it still holds: a late
+        copy would otherwise grant ids under a claim that its sender has already completed.
+
+A repeated produce may write absent ids, since it leaves no claim that could be completed without a row.
+
+tests/core/test_tables.py checks that no cell is empty. The index compiles `actions()` into its kernels, and
+docs/decisions.md is generated from these tables.
 """
 
 from enum import IntEnum
@@ -13,10 +50,11 @@ from oncegate.core.cells import Cell
 
 
 class IdTime(IntEnum):
-    """Names how the ids of a namespace carry the time at which they were made. NONE: not, or nobody says how.
+    """How the ids of a namespace carry their creation time.
 
-    EVENT_ID: as the clients' `EventIds` makes them, `<12 hexadecimal digits of milliseconds>-…`. UUID7: as RFC 9562
-    says, 16 raw bytes or their text.
+    NONE: they carry none, or the format is not configured.
+    EVENT_ID: made by the clients' `EventIds`: `<12 hexadecimal digits of milliseconds>-…`.
+    UUID7: RFC 9562, as 16 raw bytes or as text.
     """
 
     NONE = 0
@@ -24,24 +62,26 @@ class IdTime(IntEnum):
     UUID7 = 2
 
 
-# By how much the clocks of writers and of the gateway may differ: an id is past so much sooner. NTP keeps them closer.
+# Largest clock difference between writers and the gateway: ids become stale this much earlier. NTP keeps it smaller.
 ID_TIME_SKEW_MS = 60_000
 
 
 def past_ms(horizon_ms: int, known_from_ms: int, wall_ms: int) -> int:
-    """Returns up to when, in milliseconds since 1970, an id was made that is past; 0: none is.
+    """Returns the creation time, in milliseconds since 1970, up to which an id is stale; 0 if none is.
 
-    horizon_ms: how long what is done is known, 0 for ever. known_from_ms: what was done before is forgotten.
+    horizon_ms: how long completed ids are kept; 0: for ever.
+    known_from_ms: ids completed before this time are forgotten.
     """
     since_ms = max(known_from_ms, wall_ms - horizon_ms if horizon_ms else 0)
     return since_ms + ID_TIME_SKEW_MS if since_ms > 0 else 0
 
 
 class IdState(IntEnum):
-    """Names what is known about one id. Released and retired ids are absent, swept or not. TAKEN: an owner's, for good.
+    """The state of one id. Released and retired ids are absent, whether swept or not.
 
-    DONE_OTHER: done with another payload than the one it is asked with. Where either has no digest it is just DONE.
-    PAST: absent, and by the time that it carries older than anything that is still known.
+    TAKEN: belongs to an owner permanently.
+    DONE_OTHER: done with another payload than the request brings. If either has no digest, the state is DONE.
+    PAST: absent, and its own time is older than everything that is still known.
     """
 
     ABSENT = 0
@@ -54,11 +94,14 @@ class IdState(IntEnum):
 
 
 class Asker(IntEnum):
-    """Names who asks, seen from the id's holder.
+    """The caller of a request, as seen from the id's holder.
 
-    SAME_CLAIM: the same (token, call) as the holder. REPEAT: a (token, call) already decided, whose claim does
-    not hold this id. SAME_TOKEN: another call of the holder's attempt. OTHER: anybody else, or no holder.
-    To `take` an owner is what a token is to the others; it has no calls.
+    SAME_CLAIM: the same (token, call) as the holder.
+    REPEAT: a (token, call) that was decided before and whose claim does not hold this id.
+    SAME_TOKEN: another call of the holder's attempt.
+    OTHER: any other caller, or no holder.
+
+    For `take` the owner replaces the token; owners have no calls.
     """
 
     SAME_CLAIM = 0
@@ -68,10 +111,11 @@ class Asker(IntEnum):
 
 
 class LeaseExpiry(IntEnum):
-    """Names what becomes of an id whose holder's lease ran out: a namespace's setting.
+    """The treatment of an id whose lease expired: a setting of the namespace.
 
-    TAKEOVER: the next to ask is granted it. HOLD: it stays its holder's, and others wait, until the holder settles it
-    or a person resolves it. FAIL: the same, and others are told at once that it is in doubt.
+    TAKEOVER: the next caller is granted it.
+    HOLD: it stays with its holder. Others wait until the holder completes or releases it, or a person resolves it.
+    FAIL: like HOLD, but others are answered at once that the id is in doubt.
     """
 
     TAKEOVER = 0
@@ -80,9 +124,10 @@ class LeaseExpiry(IntEnum):
 
 
 class OnLedgerDown(IntEnum):
-    """Names what whoever claims ids is told while the ledger is down: a namespace's setting.
+    """The answer to claims of ids while the ledger is down: a setting of the namespace.
 
-    REJECT: it is refused, and asks again. PASS_MARKED: all is granted, marked as unchecked; nothing is held as known.
+    REJECT: they are refused, and the caller retries.
+    PASS_MARKED: every id is granted and marked as unchecked; none is recorded as known.
     """
 
     REJECT = 0
@@ -90,10 +135,11 @@ class OnLedgerDown(IntEnum):
 
 
 class Action(IntEnum):
-    """Names what is done with one id of a request; FREE and LEFT: nothing, it is told that nobody holds it.
+    """The action for one id of a request.
 
-    HOLD and IN_DOUBT: nothing either, for its holder's lease ran out and `LeaseExpiry` grants it to nobody. STALE: nor
-    this, for whether it was written is not known any more.
+    FREE, LEFT: changes nothing; reports that no live claim holds the id (LEFT: an expired one does).
+    HOLD, IN_DOUBT: changes nothing; the lease expired and `LeaseExpiry` allows no takeover.
+    STALE: changes nothing; whether the id was written is no longer known.
     """
 
     GRANT = 0
@@ -112,18 +158,18 @@ class Action(IntEnum):
 
 _REPEAT_BUSY = Cell(
     Action.BUSY,
-    "a repeat grants nothing that its claim does not hold",
-    "a late copy would grant under a settled claim id, and complete would mark done what nobody wrote (LOSS)",
+    "a repeat is granted only what its claim holds",
+    "a late copy would be granted ids under a finished claim, and complete would mark unwritten ids done (LOSS)",
 )
 _DUPLICATE = Cell(
-    Action.DUPLICATE, "done is done for everyone", "an acknowledged completion is never granted again (P1)"
+    Action.DUPLICATE, "done is done for every caller", "an acknowledged completion is never granted again (P1)"
 )
 _AGAIN = Cell(
     Action.GRANT_AGAIN,
-    "a repeat is granted what its claim still holds, lease from now",
-    "the reply was lost; refusing would leave the id to nobody until the lease ends (P6)",
+    "a repeat is granted what its claim still holds; the lease restarts",
+    "the reply was lost; a refusal would block the id until the lease expires (P6)",
 )
-_FRESH = Cell(Action.GRANT, "nobody holds it", "the first to ask writes it")
+_FRESH = Cell(Action.GRANT, "the id is free", "the first caller writes it")
 _TAKE = Cell(
     Action.TAKE_OVER,
     "an expired claim may be taken over",
@@ -131,20 +177,21 @@ _TAKE = Cell(
 )
 _BELONGS = Cell(
     Action.DUPLICATE,
-    "an id that an owner took is that owner's for good",
-    "the owner's job writes it; anybody else would write it twice (P1)",
+    "a taken id belongs to its owner permanently",
+    "the owner's job writes it; any other caller would write it twice (P1)",
 )
 _CONFLICT = Cell(
     Action.CONFLICT,
-    "an id that was done with another payload is no duplicate",
-    "dropping it would lose the second payload, writing it would make two of one id: whoever asks is told (LOSS, P1)",
+    "an id that was done with another payload is not a duplicate",
+    "dropping it would lose the second payload, writing it would give one id two rows: the caller must decide "
+    "(LOSS, P1)",
 )
 
 _PAST = Cell(
     Action.STALE,
-    "an id that carries its time is stale once it is older than what is known",
-    "it may have been written and forgotten: granting it would write it twice (P1); one that never was is late by a "
-    "whole horizon",
+    "an id that carries its time is stale once it is older than everything known",
+    "it may have been written and forgotten, and a grant would write it twice (P1); if it was never written, it is "
+    "late by a whole retention period",
 )
 
 CLAIM: dict[tuple[IdState, Asker], Cell[Action]] = {
@@ -156,11 +203,11 @@ CLAIM: dict[tuple[IdState, Asker], Cell[Action]] = {
     (IdState.CLAIMED_LIVE, Asker.REPEAT): _REPEAT_BUSY,
     (IdState.CLAIMED_LIVE, Asker.SAME_TOKEN): Cell(
         Action.SAME,
-        "an attempt's own earlier call holds it",
-        "granting it twice would write it twice within one attempt (P5)",
+        "an earlier call of the attempt holds it",
+        "a second grant would write it twice within one attempt (P5)",
     ),
     (IdState.CLAIMED_LIVE, Asker.OTHER): Cell(
-        Action.BUSY, "a live lease is respected", "its holder may be writing it now (P2)"
+        Action.BUSY, "a live lease is respected", "its holder may be writing the id now (P2)"
     ),
     (IdState.CLAIMED_OVER, Asker.SAME_CLAIM): _AGAIN,
     (IdState.CLAIMED_OVER, Asker.REPEAT): _REPEAT_BUSY,
@@ -183,25 +230,25 @@ CLAIM: dict[tuple[IdState, Asker], Cell[Action]] = {
 
 _WRITES = Cell(
     Action.GRANT,
-    "the rows are in the request: what it is granted it writes, and it is done",
-    "no claim is left to complete, so a late copy cannot mark done what nobody wrote (LOSS)",
+    "the request brings the rows: granted ids are written and done at once",
+    "no claim is left to complete, so a late copy cannot mark unwritten ids done (LOSS)",
 )
 _TAKES_AND_WRITES = Cell(
     Action.TAKE_OVER,
     "an expired claim may be taken over, and is done at once",
     "its holder may have written the id elsewhere: counted as a takeover (P5)",
 )
-_HELD = Cell(Action.BUSY, "a live lease is respected", "its holder may be writing it now, to another place (P2)")
+_HELD = Cell(Action.BUSY, "a live lease is respected", "its holder may be writing the id elsewhere now (P2)")
 _OWN_CLAIM = Cell(
     Action.SAME,
-    "an attempt's own open claim holds it",
-    "the attempt said that it writes the id itself; both would be two copies (P5)",
+    "an open claim of the same attempt holds it",
+    "the attempt claimed it to write it elsewhere; both writes would be two copies (P5)",
 )
 
 _ENDED = (IdState.DONE, IdState.TAKEN, IdState.DONE_OTHER)
 _DECIDED_ALIKE = (*_ENDED, IdState.PAST)
 
-# Produce by ids: claim, done and output in one entry. GRANT and TAKE_OVER mean: written by this request.
+# Produce with ids: claim, completion and rows are one entry. GRANT and TAKE_OVER mean: written by this request.
 PRODUCE: dict[tuple[IdState, Asker], Cell[Action]] = {
     (IdState.ABSENT, Asker.SAME_CLAIM): _WRITES,
     (IdState.ABSENT, Asker.REPEAT): _WRITES,
@@ -218,15 +265,15 @@ PRODUCE: dict[tuple[IdState, Asker], Cell[Action]] = {
     **{(state, asker): CLAIM[state, asker] for state in _DECIDED_ALIKE for asker in Asker},
 }
 
-_TAKES = Cell(Action.GRANT, "nobody holds it", "from now on it is this owner's, without lease or settling")
+_TAKES = Cell(Action.GRANT, "the id is free", "it now belongs to this owner, without a lease")
 _KEEPS = Cell(
     Action.GRANT_AGAIN,
-    "the same owner is granted again",
-    "a retry or a re-run of one job keeps what it took; refusing would drop its rows (LOSS)",
+    "the same owner is granted the id again",
+    "a retry or a re-run of a job keeps what it took; a refusal would drop its rows (LOSS)",
 )
 _TAKES_OVER = Cell(Action.TAKE_OVER, "an expired claim may be taken over", "as for a claim (P5, P6)")
 
-# Take: an id belongs to the first owner that asks. Owners have no calls, so no REPEAT is told from the rest.
+# Take: an id belongs to the first owner that asks. Owners have no calls, so REPEAT is not distinguished.
 TAKE: dict[tuple[IdState, Asker], Cell[Action]] = {
     **{(IdState.ABSENT, asker): _TAKES for asker in Asker},
     **{(IdState.CLAIMED_LIVE, asker): _HELD for asker in Asker},
@@ -236,26 +283,26 @@ TAKE: dict[tuple[IdState, Asker], Cell[Action]] = {
     (IdState.TAKEN, Asker.REPEAT): _BELONGS,
     (IdState.TAKEN, Asker.SAME_TOKEN): _KEEPS,
     (IdState.TAKEN, Asker.OTHER): _BELONGS,
-    # Who takes brings no payload, so what another verb was told is not asked here.
+    # A take brings no payload, so a payload recorded by another verb is ignored.
     **{(IdState.DONE_OTHER, asker): _DUPLICATE for asker in Asker},
     **{(IdState.PAST, asker): _PAST for asker in Asker},
 }
 
-_IS_FREE = Cell(Action.FREE, "nobody holds it", "it is told and not granted: who looks up writes nothing (P1)")
+_IS_FREE = Cell(Action.FREE, "the id is free", "a look-up reports and grants nothing, so it writes nothing (P1)")
 _IS_LEFT = Cell(
     Action.LEFT,
-    "an expired claim is told from a free id",
-    "its holder may have written it: whoever compares must not call it unwritten (P5)",
+    "an expired claim is reported as one, not as a free id",
+    "its holder may have written the id, so a comparison must not count it as unwritten (P5)",
 )
-_IS_HELD = Cell(Action.BUSY, "a live lease is told as what it is", "whether it is written is not known yet (P2)")
-_IS_KNOWN = Cell(Action.DUPLICATE, "done or taken is known", "a write of it would be told DUPLICATE (P1)")
+_IS_HELD = Cell(Action.BUSY, "a live lease is reported", "whether the id is written is not known yet (P2)")
+_IS_KNOWN = Cell(Action.DUPLICATE, "done or taken is known", "a write would be answered DUPLICATE (P1)")
 
-# Look up: what is known of an id; grants nothing, so it is the same whoever asks.
+# Look-up: reports the state of an id and grants nothing, so the asker makes no difference.
 LOOK_UP: dict[tuple[IdState, Asker], Cell[Action]] = {
     **{(IdState.ABSENT, asker): _IS_FREE for asker in Asker},
     **{(IdState.CLAIMED_LIVE, asker): _IS_HELD for asker in Asker},
     **{(IdState.CLAIMED_OVER, asker): _IS_LEFT for asker in Asker},
-    # Who looks up brings no payload, so DONE_OTHER is done.
+    # A look-up brings no payload, so DONE_OTHER is reported as done.
     **{(state, asker): _IS_KNOWN for state in _ENDED for asker in Asker},
     **{(IdState.PAST, asker): _PAST for asker in Asker},
 }
@@ -263,18 +310,17 @@ LOOK_UP: dict[tuple[IdState, Asker], Cell[Action]] = {
 
 _HOLDS = Cell(
     Action.HOLD,
-    "an expired claim stays its holder's (lease_expiry is hold)",
-    "it may have been written, and nobody is to write it twice: others wait for its holder or a person (P5 before P6)",
+    "an expired claim stays with its holder (lease_expiry is hold)",
+    "it may have been written, and no second write is allowed: others wait for the holder or a person (P5 before P6)",
 )
 _IN_DOUBT = Cell(
     Action.IN_DOUBT,
     "an expired claim is in doubt (lease_expiry is fail)",
-    "it may have been written, and nobody is to write it twice: whoever asks is stopped, not kept waiting (P5 before "
-    "P6)",
+    "it may have been written, and no second write is allowed: the caller is stopped instead of waiting (P5 before P6)",
 )
 
-# What takes the place of cells where a namespace lets nobody take over. Only the holder's own repeat goes on: it has
-# the claim. A look-up tells what is known, so nothing takes the place of its cells.
+# Cells that are replaced in namespaces that forbid takeovers. Only the holder's own repeat still succeeds, since it has
+# the claim. A look-up only reports, so none of its cells is replaced.
 EXPIRED: dict[LeaseExpiry, dict[str, dict[tuple[IdState, Asker], Cell[Action]]]] = {
     LeaseExpiry.TAKEOVER: {},
     LeaseExpiry.HOLD: {
@@ -299,18 +345,21 @@ EXPIRED: dict[LeaseExpiry, dict[str, dict[tuple[IdState, Asker], Cell[Action]]]]
 
 
 def tables(expiry: LeaseExpiry) -> dict[str, dict[tuple[IdState, Asker], Cell[Action]]]:
-    """Returns the tables over free ids that are in force, by what is asked: claim, produce, take, look up."""
+    """Returns the effective tables over free ids, by operation: claim, produce, take, look up."""
     plain = {"claim": CLAIM, "produce": PRODUCE, "take": TAKE, "look up": LOOK_UP}
     return {verb: {**table, **EXPIRED[expiry].get(verb, {})} for verb, table in plain.items()}
 
 
 def actions(table: dict[tuple[IdState, Asker], Cell[Action]]) -> bytes:
-    """Returns a table as bytes, `Action` at `state * len(Asker) + asker`; KeyError when a cell is empty."""
+    """Returns a table as bytes, with the `Action` at `state * len(Asker) + asker`.
+
+    Raises KeyError if a cell is empty.
+    """
     return bytes(table[state, asker].effect for state in IdState for asker in Asker)
 
 
 class Verb(IntEnum):
-    """Names the ways to settle a claim."""
+    """The operations on a granted claim."""
 
     RENEW = 0
     COMPLETE = 1
@@ -318,7 +367,7 @@ class Verb(IntEnum):
 
 
 class ClaimState(IntEnum):
-    """Names what is known about one claim. A claim whose ids were all taken over is still OPEN."""
+    """The state of one claim. A claim whose ids were all taken over is still OPEN."""
 
     OPEN = 0
     DONE = 1
@@ -327,7 +376,7 @@ class ClaimState(IntEnum):
 
 
 class Effect(IntEnum):
-    """Names what settling does to the rows of a claim, hence to just those ids whose slots still name them."""
+    """The effect on a claim's rows, and so on exactly those ids whose slots still name them."""
 
     EXTEND = 0
     MARK_DONE = 1
@@ -337,7 +386,7 @@ class Effect(IntEnum):
     REFUSE_UNKNOWN = 5
 
 
-# The state of a claim after an effect that changes or keeps it open; after any other it is what it was.
+# The state of a claim after the effects that change it or keep it open; all others leave it as it was.
 STATE_AFTER = {
     Effect.EXTEND: ClaimState.OPEN,
     Effect.MARK_DONE: ClaimState.DONE,
@@ -347,39 +396,39 @@ STATE_AFTER = {
 
 _UNKNOWN = Cell(
     Effect.REFUSE_UNKNOWN,
-    "nothing is known of this claim",
-    "it was never granted here, or settled long ago: stop",
+    "the claim is unknown",
+    "it was never granted here, or ended long ago: stop",
 )
 _RELEASED = Cell(
     Effect.REFUSE_RELEASED,
     "a released claim stays released",
-    "its ids may be another's by now; marking them done would lose that writer's rows (LOSS)",
+    "its ids may be another writer's already; marking them done would lose that writer's rows (LOSS)",
 )
 
 SETTLE: dict[tuple[Verb, ClaimState], Cell[Effect]] = {
     (Verb.RENEW, ClaimState.OPEN): Cell(
         Effect.EXTEND,
-        "lease from now, also after it ran out",
-        "what was taken over stays with its taker (P2)",
+        "the lease restarts now, even after it expired",
+        "ids that were taken over stay with their new holder (P2)",
     ),
-    (Verb.RENEW, ClaimState.DONE): Cell(Effect.NOTHING, "nothing to hold", "a late renewal of a settled claim"),
+    (Verb.RENEW, ClaimState.DONE): Cell(Effect.NOTHING, "there is no lease to extend", "the renewal is late"),
     (Verb.RENEW, ClaimState.RELEASED): _RELEASED,
     (Verb.RENEW, ClaimState.UNKNOWN): _UNKNOWN,
     (Verb.COMPLETE, ClaimState.OPEN): Cell(
         Effect.MARK_DONE,
-        "what still names the claim is done; what was taken over is counted and left alone",
-        "the taker was told to write it, and its own completion must decide (LOSS)",
+        "ids that still name the claim are done; ids that were taken over are counted and left alone",
+        "the new holder was granted the write, and its own completion must decide (LOSS)",
     ),
     (Verb.COMPLETE, ClaimState.DONE): Cell(Effect.NOTHING, "idempotent", "the reply was lost"),
     (Verb.COMPLETE, ClaimState.RELEASED): _RELEASED,
     (Verb.COMPLETE, ClaimState.UNKNOWN): _UNKNOWN,
     (Verb.RELEASE, ClaimState.OPEN): Cell(
         Effect.FREE,
-        "what still names the claim is free at once",
-        "its holder said that none of it was written",
+        "ids that still name the claim are free at once",
+        "its holder reports that none of them was written",
     ),
     (Verb.RELEASE, ClaimState.DONE): Cell(
-        Effect.NOTHING, "done is done", "a late release must not bring a written id back (P1)"
+        Effect.NOTHING, "done is done", "a late release must not free a written id (P1)"
     ),
     (Verb.RELEASE, ClaimState.RELEASED): Cell(Effect.NOTHING, "idempotent", "the reply was lost"),
     (Verb.RELEASE, ClaimState.UNKNOWN): _UNKNOWN,

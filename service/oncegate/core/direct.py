@@ -1,11 +1,31 @@
-"""What is told of sequences that clients write into Kafka themselves: tables, the only place that decides.
-
-A client commits rows and a record of their sequences in one transaction of its own, fenced by the transactional id of
-its lane; the owner reads the records and enters them into the ledger. Whoever asks has fenced all before him first, so
-what is not among the records that were committed by then was not written, and nobody else will write it.
+"""Decision tables for sequences that clients write into Kafka themselves: the only place that decides about them.
 
 This file reads no clock and does no I/O. P1..P6 and LOSS are the properties of RELIABILITY.md that a cell serves.
-Source: read index of Raft (Ongaro 2014, 6.4): what is told as absent waits for a proof of ownership that began later.
+
+Theory of operation
+===================
+
+A client writes rows into its topic and a record of their sequences into a topic of the ledger, both in one Kafka
+transaction. The transactional id of its lane fences earlier writers of the lane. The owner reads the records and enters
+them into the ledger, then trims them from the record topic.
+
+A client that does not know whether sequences were written asks. It fences all earlier writers of its lane first.
+Whatever they committed is then readable, and nobody else can commit any more. Hence a sequence that is missing from the
+committed records was not written. The owner may deny a sequence only if it has read the records to their end after the
+question arrived, and has afterwards proven that it still owns the ledger. Without that proof a successor may already
+have entered and trimmed the record. This is the read index of Raft (Ongaro 2014, 6.4): an absence is reported only
+after a proof of ownership that began later.
+
+  ASK    (record, reading)    -> the answer to "was this sequence written?", or what has to happen before the answer
+  ACK    (coverage, reading)  -> whether an ack of all sequences up to one is entered as a single interval
+  ENTER  content              -> whether a record that was read is entered into the ledger
+  TRIM   state of its entry   -> whether a record that was entered may be deleted
+
+Invariants:
+
+  1. A written sequence is never reported as absent (P1), and an unwritten one never as written (LOSS).
+  2. A record is deleted only once its entry is durable and the owner has proven its ownership since (P1).
+  3. A record that cannot be read stops its partition: skipping it would write its rows again (P1).
 """
 
 from enum import IntEnum
@@ -14,7 +34,7 @@ from oncegate.core.cells import Cell
 
 
 class RecordState(IntEnum):
-    """Names what is known of a sequence's record. FOUND: it was read, and its entry is not durable yet."""
+    """The state of a sequence's record. FOUND: it was read, but its entry is not durable yet."""
 
     ABSENT = 0
     FOUND = 1
@@ -22,10 +42,11 @@ class RecordState(IntEnum):
 
 
 class ReadProgress(IntEnum):
-    """Names how far the owner has read since the question came.
+    """The owner's progress since a question arrived.
 
-    BEFORE: not at all. READ: up to where the records then ended, what is not committed included. PROVEN: and a ledger
-    commit of this owner has succeeded that began after that.
+    BEFORE: it has read nothing.
+    READ: it has read up to the end of the records at that time, uncommitted ones included.
+    PROVEN: and a ledger commit of this owner, begun after that read, has succeeded.
     """
 
     BEFORE = 0
@@ -34,7 +55,7 @@ class ReadProgress(IntEnum):
 
 
 class QuestionOutcome(IntEnum):
-    """Names what becomes of a question: an answer, or what is to be done before it can be given."""
+    """The outcome of a question: an answer, or the step that must precede it."""
 
     READ_ON = 0
     COMMIT = 1
@@ -44,30 +65,30 @@ class QuestionOutcome(IntEnum):
 
 _ENTERED = Cell(
     QuestionOutcome.DUPLICATE,
-    "what was entered is a duplicate",
-    "it is committed, and the ledger says so for ever (P1)",
+    "an entered sequence is a duplicate",
+    "it is committed, and the ledger records it for ever (P1)",
 )
 _FOUND = Cell(
     QuestionOutcome.COMMIT,
-    "what was found is told once its entry is durable",
-    "a successor would know only of the record, which this owner may trim (P1)",
+    "a record is answered once its entry is durable",
+    "a successor would know only the record, which this owner may trim (P1)",
 )
 
 ASK: dict[tuple[RecordState, ReadProgress], Cell[QuestionOutcome]] = {
     (RecordState.ABSENT, ReadProgress.BEFORE): Cell(
         QuestionOutcome.READ_ON,
         "nothing is absent before the records were read to their end",
-        "the one before may have committed a moment ago, and died before anybody was told (P1)",
+        "the previous writer may just have committed and died before anybody got the answer (P1)",
     ),
     (RecordState.ABSENT, ReadProgress.READ): Cell(
         QuestionOutcome.COMMIT,
-        "an owner that was followed denies nothing",
-        "its successor may have entered the record and trimmed it, so that this one does not find it (P1)",
+        "a superseded owner denies nothing",
+        "its successor may have entered and trimmed the record, so that this owner does not find it (P1)",
     ),
     (RecordState.ABSENT, ReadProgress.PROVEN): Cell(
         QuestionOutcome.NOT_THERE,
-        "who asks has fenced all before him, and the owner has read all that they committed",
-        "nobody else can commit it any more, so he writes it (P6)",
+        "the caller has fenced all earlier writers, and the owner has read everything that they committed",
+        "nobody else can commit it any more, so the caller writes it (P6)",
     ),
     **dict.fromkeys([(RecordState.FOUND, reading) for reading in ReadProgress], _FOUND),
     **dict.fromkeys([(RecordState.ENTERED, reading) for reading in ReadProgress], _ENTERED),
@@ -75,8 +96,12 @@ ASK: dict[tuple[RecordState, ReadProgress], Cell[QuestionOutcome]] = {
 
 
 class Cover(IntEnum):
-    """Names what is known of the sequences up to one that is acked. BEYOND: none that is as high was written. OPEN:
-    some of those below it are not known as written. WHOLE: all of them are."""
+    """The coverage of the sequences up to an acked one.
+
+    BEYOND: no sequence as high as the acked one was written.
+    OPEN: some of those below it are not known to be written.
+    WHOLE: all of them are known to be written.
+    """
 
     BEYOND = 0
     OPEN = 1
@@ -84,7 +109,7 @@ class Cover(IntEnum):
 
 
 class Acking(IntEnum):
-    """Names what becomes of an ack: nothing brings a sequence up to this one any more."""
+    """The effect of an ack: no sequence up to the acked one will come again."""
 
     READ_ON = 0
     REFUSE = 1
@@ -94,20 +119,20 @@ class Acking(IntEnum):
 
 _UNREAD = Cell(
     Acking.READ_ON,
-    "an ack covers nothing that was not read",
-    "a record that is read later would say again what it covers, as if rows were there twice",
+    "an ack covers no unread record",
+    "a record read later would repeat sequences that the ack covers, as if rows had been written twice",
 )
 _BEYOND = Cell(
     Acking.REFUSE,
-    "what was not written is not acked",
-    "what comes up to there later would be told as written, and be lost (LOSS)",
+    "unwritten sequences are not acked",
+    "sequences up to there that come later would be answered as written, and be lost (LOSS)",
 )
 _OPEN = Cell(
     Acking.ENTER,
-    "what is acked is one interval",
-    "its holes come from nobody any more, and without them a lane is known by one number",
+    "acked sequences become one interval",
+    "its holes are never written, and without them a lane is described by one number",
 )
-_WHOLE = Cell(Acking.NOTHING, "an ack of what is one interval says nothing new", "it may come again with each question")
+_WHOLE = Cell(Acking.NOTHING, "an ack of a single interval adds nothing", "it may come again with each question")
 
 ACK: dict[tuple[Cover, ReadProgress], Cell[Acking]] = {
     (Cover.BEYOND, ReadProgress.BEFORE): _UNREAD,
@@ -119,9 +144,10 @@ ACK: dict[tuple[Cover, ReadProgress], Cell[Acking]] = {
 
 
 class Content(IntEnum):
-    """Names what a record says, seen from what is entered.
+    """The content of a record relative to the entries.
 
-    FOREIGN: it is none of this ledger's lanes, or cannot be read. OVERLAPPING: some of it another record says too.
+    FOREIGN: it belongs to none of this ledger's lanes, or cannot be read.
+    OVERLAPPING: some of its sequences are also in another record.
     """
 
     FOREIGN = 0
@@ -130,7 +156,7 @@ class Content(IntEnum):
 
 
 class Entering(IntEnum):
-    """Names what becomes of a record."""
+    """The effect of a record."""
 
     REFUSE = 0
     ENTER = 1
@@ -140,24 +166,26 @@ class Entering(IntEnum):
 ENTER: dict[Content, Cell[Entering]] = {
     Content.FOREIGN: Cell(
         Entering.REFUSE,
-        "nothing is told of a partition that holds what cannot be read",
-        "it may be the record of a later version: passed over, its rows would be written again (P1)",
+        "a partition with an unreadable record is not answered for",
+        "it may be the record of a later version: if it were skipped, its rows would be written again (P1)",
     ),
     Content.NEW: Cell(
-        Entering.ENTER, "what was committed is entered", "the ledger has one writer, and is the only truth (P1)"
+        Entering.ENTER,
+        "a committed record is entered",
+        "the ledger has one writer and is the only source of truth (P1)",
     ),
     Content.OVERLAPPING: Cell(
         Entering.ENTER_AND_WARN,
-        "what was written twice is entered and told",
-        "a client wrote what it was not told to, or before it had fenced: its rows are there twice",
+        "sequences that were written twice are entered with a warning",
+        "a client wrote without a grant, or before it had fenced: its rows exist twice",
     ),
 }
 
 
 class EntryState(IntEnum):
-    """Names how far the entry of a record has come; `Reading.PROVEN` says the same of an absence.
+    """The progress of a record's entry; `ReadProgress.PROVEN` is the same proof for an absence.
 
-    PROVEN: a ledger commit of this owner has succeeded that began after the entry was durable.
+    PROVEN: a ledger commit of this owner, begun after the entry was durable, has succeeded.
     """
 
     QUEUED = 0
@@ -166,7 +194,7 @@ class EntryState(IntEnum):
 
 
 class Trimming(IntEnum):
-    """Names what becomes of a record that was entered."""
+    """The effect on a record that was entered."""
 
     KEEP = 0
     TRIM = 1
@@ -174,12 +202,12 @@ class Trimming(IntEnum):
 
 TRIM: dict[EntryState, Cell[Trimming]] = {
     EntryState.QUEUED: Cell(
-        Trimming.KEEP, "a record is kept until its entry is durable", "nothing else says that it was written (P1)"
+        Trimming.KEEP, "a record is kept until its entry is durable", "it is the only evidence of the write (P1)"
     ),
     EntryState.DURABLE: Cell(
-        Trimming.KEEP, "an owner that was followed deletes nothing", "its successor may be reading there (P1)"
+        Trimming.KEEP, "a superseded owner deletes nothing", "its successor may be reading there (P1)"
     ),
     EntryState.PROVEN: Cell(
-        Trimming.TRIM, "what the ledger says is said once", "the topic stays as short as what nobody has entered"
+        Trimming.TRIM, "an entered record is redundant", "the topic holds only records that are not entered yet"
     ),
 }

@@ -1,51 +1,52 @@
-"""The life of one namespace on one gateway: which state follows from which event, and what its callers get.
+"""The life of a namespace on one gateway: the next state after each event, and the answer to each caller.
 
 Rule 1: everything that decides about the life of a ledger is in this file.
-Rule 2: this file reads no clock and does no I/O. An event is an argument; who serves, waits or reopens is elsewhere.
+Rule 2: this file reads no clock and does no I/O. An event is an argument; other modules serve, wait and reopen.
 
 Theory of operation
 ===================
 
-A namespace is served from an index that was rebuilt from its ledger. The ledger has one owner, and an owner lives until
-its ledger ends. Then nothing that the index knows may be answered any more: the index may hold entries that the ledger
-never got. A new life begins with a new opening, which fences the owner before, verifies the ledger and replays it.
+A namespace is served from an index that was rebuilt from its ledger. The ledger has one owner, which lives until its
+ledger ends. After that end nothing in the index may be answered any more: the index may hold entries that the ledger
+never got. A new life begins with a new opening, which fences the previous owner, verifies the ledger and replays it.
 
 There are three kinds of callers, and every end has to answer all of them:
 
-  in flight   their entries are in the append that was under way
-  waiting     their entries are queued behind it, or their answer depends on an entry that is not durable yet
-  new         they come afterwards
+  in flight   their entries are in the current append
+  waiting     their entries are queued after it, or their answer depends on an entry that is not durable yet
+  new         they arrive afterwards
 
-So there are four tables:
+Hence four tables:
 
   AFTER   (state, event)     -> the next state
-  ENDS    event              -> what callers in flight and waiting get, and whether the ledger is opened again
-  WHILE   (state, condition) -> the state that is in force while a condition lasts
-  ROWS    state              -> what new callers get, and the name of the state in probes and metrics
+  ENDS    event              -> the outcome for callers in flight and waiting, and whether the ledger is opened again
+  WHILE   (state, condition) -> the effective state while a condition lasts
+  ROWS    state              -> the answer to new callers, and the name of the state in probes and metrics
 
-An event changes the state for good. A condition does not: another owner is followed, the disk has no room, the server
-cannot be reached, or an operator drains the gateway. When it is over, the state is what it was. Conditions are read
-where they arise, so no copy of them can be stale.
+An event changes the state permanently. A condition does not: another owner is followed, the disk has no room, the
+server cannot be reached, or an operator drains the gateway. When the condition ends, the state is the one from before.
+Conditions are read at their source, so no copy of them can be stale.
 
-"What does a caller get when the witness's disk fails during an append?" The append raises, and it is unknown what is on
-the disk: UNKNOWN. AFTER: a serving namespace is LOST. ENDS: the callers in flight and the waiting ones get "unknown:
-send it again", and the ledger is opened again soon. ROWS: new callers are asked to come again; claims pass unchecked
-where the namespace is set so. If the disk fails between two appends, in the sync of the witness, the event is ENDED,
-and only the callers of an append that is under way are in doubt. `tests/faults/ledger/test_witness_fails.py` reads
-these rows and provokes both on the log ledger.
+Example: the disk of the rollback check (`witness`) fails during an append. The append raises, and the content of the
+disk is unknown: UNKNOWN. AFTER: a serving namespace becomes LOST. ENDS: callers in flight and waiting get "unknown:
+send it again", and the ledger is reopened soon. ROWS: new callers are asked to retry; claims pass unchecked if the
+namespace is configured for that. If the disk fails between two appends, while the witness is synced, the event is
+ENDED, and only the callers of a current append are in doubt. `tests/faults/ledger/test_witness_fails.py` reads these
+rows and provokes both cases on the log ledger.
 
 Three rules hold in every cell, and tests/core/test_lifecycle.py walks all of them:
 
-  1. An unknown outcome is reported as unknown. It is never a refusal ("nothing was written") and never a success. The
-     reverse is allowed: what was certainly not written may be reported as unknown, since its caller sends it again.
+  1. An unknown outcome is reported as unknown, never as a refusal ("nothing was written") and never as a success. The
+     reverse is allowed: something that was certainly not written may be reported as unknown; the caller retries it.
   2. The first end of a ledger counts. No later event of the same opening changes it; only a new opening serves again.
-  3. STOPPED is final. What was taken before is still written and answered, and its callers get the outcome.
+  3. STOPPED is final. Requests accepted before it are still written and answered with their outcome.
 
-An opened ledger has one `EndCell`, which whoever finds its end writes; every part that serves the ledger reads it.
+An opened ledger has one `EndCell`. The part that detects the end writes it, and every part that serves the ledger
+reads it.
 
-Events of two kinds end a ledger. An append that fails reports its own end: its error says whether it was written. An
-end that is found *beside* appends (by a look at a folder, a health check, an election) says nothing about the append
-that is under way, which may be written: its callers are in doubt, whatever the end is.
+Two kinds of events end a ledger. An append that fails reports its own end: its error shows whether it was written. An
+end that is detected *beside* appends (by a folder check, a health check or an election) does not show whether the
+current append was written. Its callers are in doubt, whatever the end is.
 """
 
 from enum import IntEnum
@@ -56,13 +57,17 @@ from oncegate.core.errors import LedgerDown, LedgerFenced, OncegateError, Stop
 
 
 class State(IntEnum):
-    """Names the states of a namespace on one gateway.
+    """The states of a namespace on one gateway.
 
-    OPENING: its ledger is being opened and replayed. FOLLOWING: another gateway owns it, and this one replays along.
-    FULL: it serves, and the ledger has no room. AWAY: it serves, and the ledger's server cannot be reached. LEAVING: it
-    serves, and begins nothing new. LOST: its ledger ended, and what the last append wrote may be unknown; it is opened
-    again soon. DOWN: a person must mend the cause; it is tried again each minute. SUPERSEDED: another gateway owns it.
-    STOPPED: this gateway serves it no more.
+    OPENING: its ledger is being opened and replayed.
+    FOLLOWING: another gateway owns it; this one replays along as a standby.
+    FULL: it serves, but the ledger has no room.
+    AWAY: it serves, but the ledger's server is unreachable.
+    LEAVING: it serves, but begins nothing new.
+    LOST: its ledger ended, perhaps with the last append in doubt; it is reopened soon.
+    DOWN: a person must fix the cause; the gateway retries every minute.
+    SUPERSEDED: another gateway owns it.
+    STOPPED: this gateway no longer serves it.
     """
 
     OPENING = 0
@@ -78,14 +83,28 @@ class State(IntEnum):
 
 
 class Event(IntEnum):
-    """Names what changes a namespace's state.
+    """The events that change a namespace's state.
 
-    OPENED: the ledger was replayed and its epoch is durable. STANDS_BY: this gateway begins to follow another owner.
-    Appends: WRITTEN; NO_ROOM: nothing of it was written; PART_REFUSED: the ledger refuses one change of it. UNKNOWN:
-    the ledger failed in it. FAILED: anything else failed in it, or between two. FENCED: it met a newer owner. DAMAGED:
-    it met damage. Found beside appends: ENDED, FENCED_BESIDE, DAMAGED_BESIDE. Openings that fail: UNREACHED: the ledger
-    is down; SHORT: anything else that passes by itself; BROKEN: a person must mend it. STOPPED: the gateway stops, or
-    the namespace is deleted.
+    OPENED: the ledger was replayed and its epoch is durable.
+    STANDS_BY: this gateway begins to follow another owner.
+
+    Outcomes of an append:
+
+    WRITTEN: it is durable.
+    NO_ROOM: nothing of it was written.
+    PART_REFUSED: the ledger rejects one of its changes.
+    UNKNOWN: the ledger failed during it.
+    FAILED: anything else failed during it, or between two appends.
+    FENCED: it met a newer owner.
+    DAMAGED: it met damage.
+
+    Detected beside appends: ENDED, FENCED_BESIDE, DAMAGED_BESIDE. Openings that fail:
+
+    UNREACHED: the ledger is down.
+    SHORT: another cause that passes by itself.
+    BROKEN: a person must fix the cause.
+
+    STOPPED: the gateway stops, or the namespace is deleted.
     """
 
     OPENED = 0
@@ -107,7 +126,7 @@ class Event(IntEnum):
 
 
 class Condition(IntEnum):
-    """Names what changes a state while it lasts. Where several hold, they are applied in this order."""
+    """Conditions that change a state while they last. Several at once are applied in this order."""
 
     FOLLOWED = 0
     DRAINED = 1
@@ -116,10 +135,12 @@ class Condition(IntEnum):
 
 
 class AppendOutcome(IntEnum):
-    """Names what a caller gets that waits for the ledger.
+    """The outcome for a caller that waits for the ledger.
 
-    GOES_ON: it waits on, for its own append. DURABLE: its answer. NOT_WRITTEN: an error that says so. UNKNOWN: an error
-    that says so; the caller sends the same request again.
+    GOES_ON: it keeps waiting for its own append.
+    DURABLE: it gets its answer.
+    NOT_WRITTEN: it gets an error that says so.
+    UNKNOWN: it gets an error that says so, and sends the same request again.
     """
 
     GOES_ON = 0
@@ -129,8 +150,12 @@ class AppendOutcome(IntEnum):
 
 
 class Reopen(IntEnum):
-    """Names when a ledger is opened again: NO: it goes on, or ends for good; SOON: in a moment, then ever more rarely;
-    LATER: each minute, once a person may have mended the cause."""
+    """When a ledger is reopened.
+
+    NO: it stays open, or has ended permanently.
+    SOON: after a moment, then with growing delays.
+    LATER: every minute, since a person must fix the cause.
+    """
 
     NO = 0
     SOON = 1
@@ -138,11 +163,13 @@ class Reopen(IntEnum):
 
 
 class Callers(IntEnum):
-    """Names what new callers get.
+    """The answer to new callers.
 
-    TAKEN: all is answered and written. ENDING: reads are answered and what ends something is written; what begins
-    something is refused. AGAIN: refused with Recovering; claims pass unchecked where the namespace is set so and the
-    ledger is known to be down. OWNER: refused with Recovering, which names the owner. CAUSE: refused with the cause.
+    TAKEN: everything is answered and written.
+    ENDING: reads are answered, and requests that end something are written; requests that begin something are refused.
+    AGAIN: refused with Recovering. Claims pass unchecked if the namespace allows it and the ledger is known to be down.
+    OWNER: refused with Recovering, which names the owner.
+    CAUSE: refused with the cause.
     """
 
     TAKEN = 0
@@ -153,7 +180,7 @@ class Callers(IntEnum):
 
 
 class End(NamedTuple):
-    """Holds what follows from an event beside the next state.
+    """The consequences of an event besides the next state.
 
     is_down: the ledger is known to be down, so claims may pass unchecked from now on.
     """
@@ -165,7 +192,7 @@ class End(NamedTuple):
 
 
 class Row(NamedTuple):
-    """Holds what new callers of a state get, and the state's name in probes and metrics."""
+    """The answer to new callers in a state, and the state's name in probes and metrics."""
 
     callers: Callers
     shown: str
@@ -179,46 +206,46 @@ BESIDE_APPENDS = (Event.ENDED, Event.FENCED_BESIDE, Event.DAMAGED_BESIDE)
 _LOST = Cell(
     State.LOST,
     "an end that an opening can clear up is LOST",
-    "the ledger knows what was written; until it is read again no answer may rest on the index",
+    "only the ledger knows what was written; until it is read again no answer may depend on the index",
 )
 _SUPERSEDED = Cell(
     State.SUPERSEDED,
     "a newer owner supersedes this one",
-    "two owners would answer from two histories; this one takes nothing back from its successor",
+    "two owners would answer from two histories; this one never takes the ledger back from its successor",
 )
 _DOWN = Cell(
     State.DOWN,
-    "what a person must mend is DOWN",
-    "damage is never repaired by itself; it stays untouched, and is looked at again once it may be mended",
+    "a failure that a person must fix is DOWN",
+    "damage is never repaired automatically; the files stay untouched and are checked again every minute",
 )
 _STAYS_DOWN = Cell(
     State.DOWN,
-    "DOWN lasts until it serves or follows",
-    "that a damaged ledger cannot be reached now does not make it less damaged",
+    "DOWN lasts until the namespace serves or follows",
+    "a damaged ledger that cannot be reached is still damaged",
 )
-_SERVES = Cell(State.SERVING, "a replayed ledger whose epoch is durable serves", "every owner before it is fenced")
+_SERVES = Cell(State.SERVING, "a replayed ledger whose epoch is durable serves", "every earlier owner is fenced")
 _FOLLOWS = Cell(
     State.OPENING,
-    "a standby begins again, as a reader",
-    "it follows the newer owner and takes over when that one is gone",
+    "a standby starts again as a reader",
+    "it follows the newer owner and takes over once that owner is gone",
 )
 _STOPPED = Cell(
     State.STOPPED,
     "STOPPED is final",
-    "what was taken is written and answered, and nothing new is: a restart begins another life",
+    "accepted requests are written and answered, new ones are not: only a restart serves again",
 )
 
 
 def _stays(state: State) -> Cell[State]:
-    return Cell(state, "the first end counts", "a later one says nothing about what callers were told before")
+    return Cell(state, "the first end counts", "a later end cannot change the answers already sent")
 
 
 def _goes_on(state: State) -> Cell[State]:
-    return Cell(state, "a definite answer of the ledger ends nothing", "the index is undone to what the ledger has")
+    return Cell(state, "a definite answer of the ledger ends nothing", "the index is undone to match the ledger")
 
 
 def _tries_again(state: State) -> Cell[State]:
-    return Cell(state, "an opening that fails for a while is tried again", "nothing was answered from it")
+    return Cell(state, "a failed opening with a transient cause is retried", "nothing was answered from it")
 
 
 AFTER: dict[tuple[State, Event], Cell[State]] = {
@@ -243,12 +270,12 @@ AFTER: dict[tuple[State, Event], Cell[State]] = {
 ENDS: dict[Event, Cell[End]] = {
     Event.OPENED: Cell(
         End(AppendOutcome.GOES_ON, AppendOutcome.GOES_ON),
-        "no caller waits for a ledger that opens",
-        "callers come again",
+        "no caller waits for a ledger that is being opened",
+        "new callers retry",
     ),
     Event.STANDS_BY: Cell(
         End(AppendOutcome.GOES_ON, AppendOutcome.GOES_ON, Reopen.SOON),
-        "it follows at once",
+        "the gateway follows at once",
         "its callers have their answers",
     ),
     Event.WRITTEN: Cell(
@@ -258,23 +285,23 @@ ENDS: dict[Event, Cell[End]] = {
     ),
     Event.NO_ROOM: Cell(
         End(AppendOutcome.NOT_WRITTEN, AppendOutcome.NOT_WRITTEN),
-        "a full ledger refuses the append and all that waits behind it",
-        "nothing was written; what was decided on top of it is undone with it",
+        "a full ledger refuses the append and everything queued after it",
+        "nothing was written; decisions based on it are undone with it",
     ),
     Event.PART_REFUSED: Cell(
         End(AppendOutcome.NOT_WRITTEN, AppendOutcome.NOT_WRITTEN),
-        "a refused change is undone with all that waits behind it",
-        "its submitter gets the refusal; the others are decided again without it",
+        "a refused change is undone with everything queued after it",
+        "its submitter gets the refusal; the other changes are decided again without it",
     ),
     Event.UNKNOWN: Cell(
         End(AppendOutcome.UNKNOWN, AppendOutcome.UNKNOWN, Reopen.SOON, is_down=True),
-        "an append that failed may be written",
-        "only the ledger knows: the caller sends it again, and the replayed index answers (P1)",
+        "a failed append may have been written",
+        "only the ledger knows: the caller retries, and the replayed index answers (P1)",
     ),
     Event.FAILED: Cell(
         End(AppendOutcome.UNKNOWN, AppendOutcome.UNKNOWN, Reopen.SOON),
         "an unexpected error leaves the same doubt",
-        "it proves nothing about the ledger, so claims do not pass unchecked by it",
+        "it proves nothing about the ledger, so it does not let claims pass unchecked",
     ),
     Event.FENCED: Cell(
         End(AppendOutcome.NOT_WRITTEN, AppendOutcome.NOT_WRITTEN, Reopen.LATER),
@@ -283,42 +310,42 @@ ENDS: dict[Event, Cell[End]] = {
     ),
     Event.DAMAGED: Cell(
         End(AppendOutcome.UNKNOWN, AppendOutcome.UNKNOWN, Reopen.LATER),
-        "an append that met damage may be written",
-        "what is there must not be trusted before a person has looked",
+        "an append that met damage may have been written",
+        "the content must not be trusted before a person has looked at it",
     ),
     Event.ENDED: Cell(
         End(AppendOutcome.UNKNOWN, AppendOutcome.NOT_WRITTEN, Reopen.SOON),
-        "an end beside appends leaves the append under way in doubt",
-        "it may be written by now; what waits behind it never reaches this ledger",
+        "an end beside appends leaves the current append in doubt",
+        "it may already be written; changes queued after it never reach this ledger",
     ),
     Event.FENCED_BESIDE: Cell(
         End(AppendOutcome.UNKNOWN, AppendOutcome.NOT_WRITTEN, Reopen.LATER),
-        "an end beside appends leaves the append under way in doubt",
-        "it may be written by now; what waits behind it never reaches this ledger",
+        "an end beside appends leaves the current append in doubt",
+        "it may already be written; changes queued after it never reach this ledger",
     ),
     Event.DAMAGED_BESIDE: Cell(
         End(AppendOutcome.UNKNOWN, AppendOutcome.NOT_WRITTEN, Reopen.LATER),
-        "an end beside appends leaves the append under way in doubt",
-        "it may be written by now; what waits behind it never reaches this ledger",
+        "an end beside appends leaves the current append in doubt",
+        "it may already be written; changes queued after it never reach this ledger",
     ),
     Event.UNREACHED: Cell(
         End(AppendOutcome.GOES_ON, AppendOutcome.GOES_ON, Reopen.SOON, is_down=True),
         "a ledger that cannot be opened is down",
-        "it served before, or another gateway serves it: it will be there again",
+        "it served before, or another gateway serves it, so the outage is transient",
     ),
     Event.SHORT: Cell(
         End(AppendOutcome.GOES_ON, AppendOutcome.GOES_ON, Reopen.SOON),
-        "want of descriptors, memory, threads or room passes by itself",
-        "others give them back",
+        "a shortage of descriptors, memory, threads or room is transient",
+        "other processes give them back",
     ),
     Event.BROKEN: Cell(
         End(AppendOutcome.GOES_ON, AppendOutcome.GOES_ON, Reopen.LATER),
-        "what a person must mend is tried again each minute",
-        "a setting, a right or a folder may be mended by then",
+        "a failure that a person must fix is retried every minute",
+        "a setting, a permission or a folder may be corrected meanwhile",
     ),
     Event.STOPPED: Cell(
         End(AppendOutcome.GOES_ON, AppendOutcome.GOES_ON),
-        "what was taken before a stop is written and answered",
+        "requests accepted before a stop are written and answered",
         "a stop loses nothing that was acknowledged or begun",
     ),
 }
@@ -326,28 +353,28 @@ ENDS: dict[Event, Cell[End]] = {
 WHILE: dict[tuple[State, Condition], Cell[State]] = {
     **{
         (state, Condition.FOLLOWED): Cell(
-            State.FOLLOWING, "a ledger of another owner is followed", "it is taken over without a replay from the start"
+            State.FOLLOWING, "the ledger of another owner is followed", "a takeover then needs no replay from the start"
         )
         for state in (State.OPENING, State.LOST)
     },
     (State.SERVING, Condition.DRAINED): Cell(
         State.LEAVING,
         "an operator drains the gateway",
-        "what is open is finished here, so that nothing is in doubt when the gateway stops",
+        "open work is finished here, so that nothing is in doubt when the gateway stops",
     ),
     **{
         (state, Condition.NO_ROOM): Cell(
             State.FULL,
-            "a full ledger takes only what ends something",
-            "completes and releases free claims; room is kept for them",
+            "a full ledger accepts only entries that end something",
+            "completes and releases free claims; room is reserved for them",
         )
         for state in (State.SERVING, State.LEAVING)
     },
     **{
         (state, Condition.UNREACHABLE): Cell(
             State.AWAY,
-            "a server that is away is no end",
-            "nothing was written that would be lost; the ledger goes on when the server is there again",
+            "an unreachable server is not an end",
+            "nothing was written that could be lost; the ledger continues once the server is back",
         )
         for state in (State.SERVING, State.LEAVING, State.FULL)
     },
@@ -355,46 +382,46 @@ WHILE: dict[tuple[State, Condition], Cell[State]] = {
 
 ROWS: dict[State, Cell[Row]] = {
     State.OPENING: Cell(
-        Row(Callers.AGAIN, "RECOVERING"), "nothing is answered before the replay ends", "the index is not whole (P1)"
+        Row(Callers.AGAIN, "RECOVERING"), "nothing is answered before the replay ends", "the index is incomplete (P1)"
     ),
     State.FOLLOWING: Cell(
         Row(Callers.OWNER, "STANDBY"), "one owner answers", "a follower lags behind the owner's last append (P1)"
     ),
-    State.SERVING: Cell(Row(Callers.TAKEN, "SERVING"), "it serves", "its index is its ledger"),
+    State.SERVING: Cell(Row(Callers.TAKEN, "SERVING"), "the owner answers", "its index equals its ledger"),
     State.FULL: Cell(
         Row(Callers.ENDING, "FULL"),
         "a full ledger refuses new work with LedgerFull",
-        "what is known is answered, and what is open can end",
+        "known ids are answered, and open claims can end",
     ),
     State.AWAY: Cell(
         Row(Callers.TAKEN, "RECOVERING"),
         "the append decides",
-        "it reaches the server, or refuses with nothing written; no probe has to guess",
+        "it reaches the server, or is refused with nothing written; no probe has to guess",
     ),
     State.LEAVING: Cell(
         Row(Callers.ENDING, "SERVING"),
         "a drained gateway refuses new work with Stopping",
-        "the probe is not ready whatever the state is, so that callers go elsewhere",
+        "its readiness probe fails in every state, so that callers go elsewhere",
     ),
     State.LOST: Cell(
         Row(Callers.AGAIN, "RECOVERING"),
         "nothing is answered from a lost index",
-        "the ledger may not have it (P1)",
+        "its entries may be missing from the ledger (P1)",
     ),
     State.DOWN: Cell(Row(Callers.CAUSE, "DOWN"), "the caller gets the cause", "a person must act; waiting is no help"),
     State.SUPERSEDED: Cell(
-        Row(Callers.CAUSE, "DOWN"), "the caller gets LedgerFenced", "another gateway answers for this namespace now"
+        Row(Callers.CAUSE, "DOWN"), "the caller gets LedgerFenced", "another gateway now answers for this namespace"
     ),
     State.STOPPED: Cell(
         Row(Callers.CAUSE, "RECOVERING"),
-        "the caller gets why it stopped",
-        "another gateway may serve it",
+        "the caller gets the reason for the stop",
+        "another gateway may serve the namespace",
     ),
 }
 
 
 def end_of(error: BaseException, *, beside: bool = False) -> Event:
-    """Returns the event that an error is which ended a ledger: of an append, or found `beside` appends."""
+    """Returns the event for an error that ended a ledger, in an append or detected `beside` appends."""
     if isinstance(error, LedgerFenced):
         return Event.FENCED_BESIDE if beside else Event.FENCED
     if isinstance(error, Stop):
@@ -405,40 +432,40 @@ def end_of(error: BaseException, *, beside: bool = False) -> Event:
 
 
 def is_taken(state: State, *, begins: bool) -> bool:
-    """Returns whether a namespace in this state takes a call: one that begins something, or any other."""
+    """Returns True if a namespace in this state accepts a call. begins: the call begins something."""
     callers = ROWS[state].effect.callers
     return callers is Callers.TAKEN or (callers is Callers.ENDING and not begins)
 
 
 class Ending(NamedTuple):
-    """Holds how a ledger ended: by which event, and the error that says why."""
+    """The end of a ledger: its event, and the error with the reason."""
 
     event: Event
     error: OncegateError
 
     def again(self) -> OncegateError:
-        """Returns the error for one more caller: each has a traceback of its own."""
+        """Returns a copy of the error for another caller, so that each has its own traceback."""
         return type(self.error)(self.error.detail, **self.error.extra)
 
 
 class EndCell:
-    """Holds the end of one opened ledger: written once, from any thread, and read by every part that serves it.
+    """The end of one opened ledger: written once, from any thread, and read by every part that serves it.
 
-    ending: how the ledger ended; None: it goes on. A ledger that was closed in good order has ended by `STOPPED`.
+    ending: how the ledger ended; None while it is open. An orderly close is the event `STOPPED`.
     """
 
     ending: Ending | None = None
 
     def write(self, event: Event, error: OncegateError) -> Ending:
-        """Notes an end; returns the one that counts, which is the first."""
-        ending: Ending = vars(self).setdefault("ending", Ending(event, error))  # one step, whatever other threads do
+        """Records an end unless there is one already. Returns the end that counts, which is the first."""
+        ending: Ending = vars(self).setdefault("ending", Ending(event, error))  # atomic across threads
         return ending
 
     def write_beside(self, error: OncegateError) -> Ending:
-        """Notes, as `write`, an end that was found beside appends."""
+        """Like `write`, for an end that was detected beside appends."""
         return self.write(end_of(error, beside=True), error)
 
     def check(self) -> None:
-        """Raises why the ledger takes and answers nothing more, once it has ended."""
+        """Raises the reason of the end if the ledger has ended."""
         if (ending := self.ending) is not None:
             raise ending.again()

@@ -1,7 +1,12 @@
-"""Decides what an operator's import or forgetting does to an id: two tables.
+"""Decision tables for an operator's import and forgetting of ids.
 
-The state of the id is the answer of a look-up (`claims.LOOK_UP`); for an imported id that an owner took elsewhere it is
-the answer to that owner (`claims.TAKE`). The tables read no clock and do no I/O. P1, P2 and LOSS are as in `claims`.
+An operator may add ids that were written elsewhere (IMPORT) and remove ids whose rows are to be written again (FORGET).
+Both act on ids that are at rest. An id under a claim, live or expired, refuses the whole request, since its holder may
+be writing it.
+
+The state of an id is the answer of a look-up (`claims.LOOK_UP`). For an imported id that an owner took elsewhere, it is
+the answer to that owner's take (`claims.TAKE`). Repeating either request changes nothing (P6). The tables read no clock
+and do no I/O. P1, P2 and LOSS are as in `claims`.
 """
 
 from enum import IntEnum
@@ -11,7 +16,7 @@ from oncegate.core.claims import Action
 
 
 class Importing(IntEnum):
-    """Names what becomes of the id; a refusal is one of the whole request."""
+    """The effect on one id; a refusal applies to the whole request."""
 
     NOTHING = 0
     ADD = 1
@@ -19,20 +24,20 @@ class Importing(IntEnum):
     REFUSE_OTHER = 3
 
 
-_ADD = Cell(Importing.ADD, "what is known there is known here", "it was written: a retry of it is a duplicate (P1)")
-_KNOWN = Cell(Importing.NOTHING, "what is known here stays as it is", "a repeated import changes nothing (P6)")
+_ADD = Cell(Importing.ADD, "an id known there is known here", "it was written: a retry of it is a duplicate (P1)")
+_KNOWN = Cell(Importing.NOTHING, "an id known here is left as it is", "a repeated import changes nothing (P6)")
 _HELD = Cell(
     Importing.REFUSE_HELD,
-    "an import does not decide over a claim",
-    "its holder may be writing now what was written there: somebody has to look (P2)",
+    "an import does not override a claim",
+    "its holder may be writing an id that was already written there: a person has to check (P2)",
 )
 _OTHER = Cell(
     Importing.REFUSE_OTHER,
-    "one id has one owner",
-    "the owner's job would be told that its rows are another's, and drop them (LOSS)",
+    "an id has one owner",
+    "the owner's job would learn that its rows belong to another, and drop them (LOSS)",
 )
 
-# By what is told of the id here, and whether an owner took it there.
+# By the answer for the id here, and whether an owner took it there.
 IMPORT: dict[tuple[Action, bool], Cell[Importing]] = {
     (Action.FREE, False): _ADD,
     (Action.DUPLICATE, False): _KNOWN,
@@ -49,7 +54,7 @@ IMPORT: dict[tuple[Action, bool], Cell[Importing]] = {
 
 
 class Forgetting(IntEnum):
-    """Names what becomes of the id; a refusal is one of the whole request."""
+    """The effect on one id; a refusal applies to the whole request."""
 
     NOTHING = 0
     FORGET = 1
@@ -58,20 +63,20 @@ class Forgetting(IntEnum):
 
 
 FORGET: dict[Action, Cell[Forgetting]] = {
-    Action.FREE: Cell(Forgetting.NOTHING, "what is not known is not forgotten", "a repeat finds it so (P6)"),
+    Action.FREE: Cell(Forgetting.NOTHING, "an unknown id cannot be forgotten", "a repeat finds it unknown (P6)"),
     Action.DUPLICATE: Cell(
         Forgetting.FORGET,
-        "an operator's word gives up a promise",
-        "whoever asks knows that its row is to be written again; the ledger says who that was, and why",
+        "an operator may give up the promise for an id",
+        "the operator knows that its row will be written again; the ledger records who asked, and why",
     ),
     Action.BUSY: Cell(
         Forgetting.REFUSE_LIVE,
         "a live lease is respected",
-        "its holder may be writing it now, and would complete what somebody else was granted (P2)",
+        "its holder may be writing it now, and would complete an id that another caller was granted (P2)",
     ),
     Action.LEFT: Cell(
         Forgetting.REFUSE_LEFT,
         "a leftover is resolved, not forgotten",
-        "whether it is written has to be looked up first; forgotten, nobody would be asked to (LOSS)",
+        "whether it was written has to be checked first; once forgotten, nothing would demand that check (LOSS)",
     ),
 }

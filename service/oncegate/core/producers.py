@@ -1,11 +1,41 @@
-"""What a request about (producer, epoch, sequence) means: a table for each question, the only place that decides.
+"""Decision tables for producers and their sequences: the only place that decides about (producer, epoch, sequence).
 
-Rule 1: everything that decides about a sequence stands in this file; a claim of sequences is settled as `SETTLE` says.
-Rule 2: this file reads no clock and does no I/O; whether a lease is over is an argument.
+Rule 1: everything that decides about a sequence is in this file. A claim of sequences ends as `claims.SETTLE` says.
+Rule 2: this file reads no clock and does no I/O. Whether a lease has expired is an argument.
 
-Sources: RIFL (SOSP 2015) for what is acked and answered stale for ever, KIP-98 and KIP-360 for epochs,
-MillWheel (VLDB 2013) for forgetting behind what can no longer be retried.
-P1..P6 and LOSS are the properties of RELIABILITY.md that a cell serves.
+Theory of operation
+===================
+
+A producer is one ordered partition of a source, e.g. a Kafka partition; a sequence is the number of a record in it. The
+numbers rise, so the gateway keeps a few intervals per producer instead of one slot per record.
+
+Registering a producer starts an epoch. An epoch belongs to one token, and a later epoch fences all earlier ones. A
+request is first checked against the epoch in force (PRODUCER, DRIVER), then each of its sequences is decided:
+
+  REGISTER_PRODUCER, REGISTER_DRIVER   who may start the next epoch
+  SOURCE                               whether the sequences are still those of the recorded source
+  PRODUCER, DRIVER                     whether the request's epoch and token are in force
+  GAP                                  where a claim is checked for sequences that were skipped
+  SEQUENCE                             the action for one sequence, by its state and by the asker
+  LEFT_BEHIND                          the cells of SEQUENCE that `lease_expiry` replaces
+  ACK                                  the effect of a driver's ack on the watermark
+
+The driver owns the retries of its producers' tasks. Only the driver knows that a sequence will not be retried, so only
+it acks. An ack raises the producer's watermark: sequences up to it are STALE for ever, and nothing else is kept about
+them. A task cannot ack, since a task that is done may still be run again.
+
+Invariants, in the names of RELIABILITY.md:
+
+  P1    A sequence that is done or stale is never granted again.
+  P2    A live lease refuses another registration. Two live attempts would otherwise fence each other for ever.
+  P5    One epoch writes at a time. Only a takeover of an older epoch's claim may write a sequence twice.
+  P6    The newest registration can finish its work: it takes over what older epochs left, unless `lease_expiry`
+        forbids it.
+  LOSS  No sequence becomes stale that was claimed and not done. No sequence is granted out of order or after a gap
+        that the source cannot have, since rows in between would be missing.
+
+Sources: RIFL (SOSP 2015) for acknowledged work that is answered as stale for ever, KIP-98 and KIP-360 for epochs,
+MillWheel (VLDB 2013) for forgetting below the point up to which work can be retried.
 """
 
 from enum import IntEnum
@@ -13,12 +43,12 @@ from enum import IntEnum
 from oncegate.core.cells import Cell
 from oncegate.core.claims import LeaseExpiry
 
-# One more would have no successor: a span ends before it.
+# One more would have no successor, and a span ends before its successor.
 SEQUENCE_MAX = 2**64 - 2
 
 
 class Standing(IntEnum):
-    """Names how a request's epoch and token stand to those in force. ABOVE: an epoch that was never given."""
+    """A request's epoch and token relative to those in force. ABOVE: an epoch that was never assigned."""
 
     UNKNOWN = 0
     ABOVE = 1
@@ -28,7 +58,7 @@ class Standing(IntEnum):
 
 
 class Entrance(IntEnum):
-    """Names whether a producer's request is let in, and why not."""
+    """Whether a request of a producer or driver is admitted, and if not, why."""
 
     GO_ON = 0
     REFUSE_UNKNOWN = 1
@@ -37,46 +67,48 @@ class Entrance(IntEnum):
 
 
 _REGISTER_FIRST = Cell(
-    Entrance.REFUSE_UNKNOWN, "register first", "an epoch is durable before it is said, so this one was never given here"
+    Entrance.REFUSE_UNKNOWN,
+    "register first",
+    "an epoch is durable before it is returned, so this one was never assigned",
 )
 _FENCED = Cell(
     Entrance.REFUSE_FENCED,
     "a later registration has fenced this one",
-    "whoever registered later writes what is left; two at a time would write it twice (P5)",
+    "the later one writes what is left; two writers at a time would write it twice (P5)",
 )
-_CURRENT = Cell(Entrance.GO_ON, "who registered last is answered", "one writer a producer, one driver a job")
+_CURRENT = Cell(Entrance.GO_ON, "the last registration is served", "one writer per producer, one driver per job")
 
-# Who claims and settles: the request against the producer.
+# Claims, completes and releases: the request against the producer.
 PRODUCER: dict[Standing, Cell[Entrance]] = {
     Standing.UNKNOWN: _REGISTER_FIRST,
     Standing.ABOVE: _REGISTER_FIRST,
     Standing.BELOW: _FENCED,
     Standing.OTHER_TOKEN: Cell(
-        Entrance.REFUSE_FENCED, "an epoch has one token", "two attempts under one epoch could not be told apart (P5)"
+        Entrance.REFUSE_FENCED, "an epoch has one token", "two attempts under one epoch could not be distinguished (P5)"
     ),
     Standing.OWN: _CURRENT,
 }
 
-# Who acks: the request against the driver.
+# Acks: the request against the driver.
 DRIVER: dict[Standing, Cell[Entrance]] = {
     Standing.UNKNOWN: _REGISTER_FIRST,
     Standing.ABOVE: _REGISTER_FIRST,
     Standing.BELOW: Cell(
         Entrance.REFUSE_FENCED,
         "a later driver has fenced this one",
-        "the later one may run again what the older would let be forgotten (LOSS)",
+        "the later one may run again what the earlier one would make the gateway forget (LOSS)",
     ),
     Standing.OTHER_TOKEN: Cell(
         Entrance.REFUSE_NOT_DRIVER,
         "only the driver acks",
-        "a task that is done may be run again: what it acked would be lost if it were not written then (LOSS)",
+        "a finished task may run again: sequences that it acked would then be lost if unwritten (LOSS)",
     ),
     Standing.OWN: _CURRENT,
 }
 
 
 class Registrant(IntEnum):
-    """Names who registers, seen from who holds the name. PAST: a token that a later one has followed already."""
+    """The caller of a registration, as seen from the holder of the name. PAST: its token was already superseded."""
 
     FIRST = 0
     SAME = 1
@@ -86,7 +118,7 @@ class Registrant(IntEnum):
 
 
 class Registration(IntEnum):
-    """Names what a registration leads to."""
+    """The outcome of a registration."""
 
     NEXT_EPOCH = 0
     SAME_EPOCH = 1
@@ -94,14 +126,14 @@ class Registration(IntEnum):
     REFUSE_FENCED = 3
 
 
-_FIRST = Cell(Registration.NEXT_EPOCH, "the first epoch", "nobody has held the name before")
+_FIRST = Cell(Registration.NEXT_EPOCH, "the first epoch", "the name has had no holder")
 _AGAIN = Cell(Registration.SAME_EPOCH, "the same token has the same epoch", "the reply was lost")
 _PAST = Cell(
     Registration.REFUSE_FENCED,
-    "who was followed stays behind",
-    "a late copy of its registration would fence the living (P6)",
+    "a superseded token never returns",
+    "a late copy of its registration would fence the live holder (P6)",
 )
-_NEXT = Cell(Registration.NEXT_EPOCH, "the next epoch", "its holder is dead or done; from now on it is fenced (P5, P6)")
+_NEXT = Cell(Registration.NEXT_EPOCH, "the next epoch", "its holder is dead or done, and is now fenced (P5, P6)")
 
 REGISTER_PRODUCER: dict[Registrant, Cell[Registration]] = {
     Registrant.FIRST: _FIRST,
@@ -110,26 +142,27 @@ REGISTER_PRODUCER: dict[Registrant, Cell[Registration]] = {
     Registrant.OTHER_LIVE: Cell(
         Registration.REFUSE_BUSY,
         "a live lease is respected",
-        "two twins would fence each other for ever, and each time what was written is written again (P2, P5)",
+        "two live attempts would fence each other for ever and write everything twice (P2, P5)",
     ),
     Registrant.OTHER_OVER: _NEXT,
 }
 
-# A driver has no lease: a new one starts only when the old one was given up.
+# A driver has no lease: a new driver starts only after the old one was given up.
 REGISTER_DRIVER: dict[Registrant, Cell[Registration]] = {
     Registrant.FIRST: _FIRST,
     Registrant.SAME: _AGAIN,
     Registrant.PAST: _PAST,
     Registrant.OTHER_OVER: Cell(
-        Registration.NEXT_EPOCH, "the newest driver wins at once", "from now on the older one's acks are fenced (LOSS)"
+        Registration.NEXT_EPOCH, "the newest driver wins at once", "acks of the older one are fenced from now on (LOSS)"
     ),
 }
 
 
 class SourceKnown(IntEnum):
-    """Names how the source that a registration brings stands to the one that is recorded of the producer.
+    """The source named by a registration relative to the one recorded for the producer.
 
-    UNNAMED: it brings none. FIRST: none is recorded, as of producers from before sources were named.
+    UNNAMED: the registration names none.
+    FIRST: none is recorded, e.g. for a producer from before sources were named.
     """
 
     UNNAMED = 0
@@ -139,7 +172,7 @@ class SourceKnown(IntEnum):
 
 
 class SourceNaming(IntEnum):
-    """Names what becomes of the source that a registration brings."""
+    """The effect of the source named by a registration."""
 
     GO_ON = 0
     RECORD = 1
@@ -148,34 +181,35 @@ class SourceNaming(IntEnum):
 
 SOURCE: dict[SourceKnown, Cell[SourceNaming]] = {
     SourceKnown.UNNAMED: Cell(
-        SourceNaming.GO_ON, "who names no source is not asked for one", "only some sources have an id"
+        SourceNaming.GO_ON, "a registration without a source is accepted", "only some sources have an id"
     ),
     SourceKnown.FIRST: Cell(
         SourceNaming.RECORD,
         "the first source that is named is the producer's",
-        "what was written before anybody named one counts as this source's (P1)",
+        "sequences written before any source was named count as this source's (P1)",
     ),
-    SourceKnown.SAME: Cell(SourceNaming.GO_ON, "the same source goes on", "its sequences are what they were"),
+    SourceKnown.SAME: Cell(SourceNaming.GO_ON, "the same source continues", "its sequences mean the same"),
     SourceKnown.OTHER: Cell(
         SourceNaming.REFUSE_REPLACED,
-        "a source that was made again is another producer's",
-        "its sequences begin again, and its rows would be dropped as written (LOSS)",
+        "a source that was created again needs another producer",
+        "its sequences start over, and its rows would be dropped as written (LOSS)",
     ),
 }
 
 
 class Gaps(IntEnum):
-    """Names what a registration says about sequences that are passed over. ALLOW: its source may have holes."""
+    """Whether sequences may be skipped, from the registration. ALLOW: the source may have holes."""
 
     ALLOW = 0
     REFUSE = 1
 
 
 class Look(IntEnum):
-    """Names where a claim is looked at for a gap.
+    """The places where a claim is checked for a gap.
 
-    PREV: the one before its first, as it names it, was claimed. EACH: each that is new follows the one before it, the
-    first of them the highest ever claimed, if there is one.
+    PREV: the sequence before its first, which the claim names, must have been claimed.
+    EACH: each new sequence must directly follow the previous one; the first must follow the highest ever claimed, if
+    any.
     """
 
     NOWHERE = 0
@@ -184,29 +218,32 @@ class Look(IntEnum):
     PREV_AND_EACH = 3
 
 
-# By what the producer was registered with, and whether the claim names the sequence before its first.
+# By the producer's registration, and whether the claim names the sequence before its first.
 GAP: dict[tuple[Gaps, bool], Cell[Look]] = {
-    (Gaps.ALLOW, False): Cell(Look.NOWHERE, "holes are the source's", "a compacted topic has offsets without a row"),
+    (Gaps.ALLOW, False): Cell(Look.NOWHERE, "the source may have holes", "a compacted topic has offsets without a row"),
     (Gaps.ALLOW, True): Cell(
-        Look.PREV, "the one before must have been claimed", "else rows were skipped, or a ledger was lost (LOSS)"
+        Look.PREV, "the previous sequence must have been claimed", "else rows were skipped, or a ledger was lost (LOSS)"
     ),
     (Gaps.REFUSE, False): Cell(
-        Look.EACH, "nothing is passed over", "its source has no holes, so what is missing was skipped or lost (LOSS)"
+        Look.EACH, "nothing may be skipped", "the source has no holes, so a missing sequence was skipped or lost (LOSS)"
     ),
     (Gaps.REFUSE, True): Cell(
         Look.PREV_AND_EACH,
-        "who names the one before vouches for what lies between",
-        "but for nothing among the sequences themselves (LOSS)",
+        "a claim that names the previous sequence vouches for the gap in between",
+        "but not for gaps among its own sequences (LOSS)",
     ),
 }
 
 
 class SequenceState(IntEnum):
-    """Names what is known about one sequence of a producer.
+    """The state of one sequence of a producer.
 
-    STALE: at or below the watermark. ABSENT: above all that was ever claimed. SKIPPED: below that, and never claimed.
-    FREE: claimed once, and released. GIVEN_UP: claimed once, and a person said that it was not done, nor need be.
-    DONE_OTHER: done with another payload than it comes with, where both are known.
+    STALE: at or below the watermark.
+    ABSENT: above everything that was ever claimed.
+    SKIPPED: below that, and never claimed.
+    FREE: claimed once and released.
+    GIVEN_UP: claimed once; a person declared that it was not done and need not be.
+    DONE_OTHER: done with another payload than the request brings, where both are known.
     """
 
     STALE = 0
@@ -220,10 +257,12 @@ class SequenceState(IntEnum):
 
 
 class ProducerAsker(IntEnum):
-    """Names who asks, of the epoch in force, seen from the sequence's holder.
+    """The caller, in the epoch in force, as seen from the sequence's holder.
 
-    SAME_CALL: the very call that holds it. SAME_EPOCH: another call of the holder's epoch. REPEAT: a call that was
-    decided before, where nobody of this epoch is the holder. NEWER: a new call, where nobody of this epoch is.
+    SAME_CALL: the very call that holds it.
+    SAME_EPOCH: another call of the holder's epoch.
+    REPEAT: a call that was decided before; this epoch does not hold the sequence.
+    NEWER: a new call; this epoch does not hold the sequence.
     """
 
     SAME_CALL = 0
@@ -233,7 +272,7 @@ class ProducerAsker(IntEnum):
 
 
 class ProducerAction(IntEnum):
-    """Names what is done with one sequence of a request."""
+    """The action for one sequence of a request."""
 
     STALE = 0
     GRANT = 1
@@ -248,7 +287,7 @@ class ProducerAction(IntEnum):
     CONFLICT = 10
 
 
-# Who can ask: what holds nothing has no holder to tell askers by, and calls of what is done are not kept.
+# The possible askers: a sequence without a holder cannot distinguish them, and calls of done sequences are not kept.
 ASKERS: dict[SequenceState, tuple[ProducerAsker, ...]] = {
     **dict.fromkeys(SequenceState, (ProducerAsker.REPEAT, ProducerAsker.NEWER)),
     SequenceState.CLAIMED: tuple(ProducerAsker),
@@ -258,28 +297,29 @@ ASKERS: dict[SequenceState, tuple[ProducerAsker, ...]] = {
 
 _STALE = Cell(
     ProducerAction.STALE,
-    "what was acked is settled for ever",
-    "the driver will not run it again, so whoever asks is late; it was written (P1)",
+    "an acked sequence is finished for ever",
+    "the driver will not run it again, so the caller is late; it was written (P1)",
 )
 _REPEAT_BUSY = Cell(
     ProducerAction.BUSY,
-    "a repeat grants nothing that its call does not hold",
-    "a late copy would grant under a call that its sender has done with, and nobody would write it (LOSS)",
+    "a repeat is granted only what its call holds",
+    "a late copy would be granted sequences under a call that its sender has finished, and nobody would write them "
+    "(LOSS)",
 )
-_FRESH = Cell(ProducerAction.GRANT, "nobody has claimed it", "the first to ask writes it")
+_FRESH = Cell(ProducerAction.GRANT, "nobody has claimed it", "the first caller writes it")
 _ORDER = Cell(
     ProducerAction.OUT_OF_ORDER,
-    "what comes after a later one is refused, with the whole request",
-    "the producer is split or shuffled: two writers would pass over each other's rows (LOSS)",
+    "a sequence that comes after a later one is refused, with the whole request",
+    "the producer is split or shuffled: two writers would skip each other's rows (LOSS)",
 )
 _DUPLICATE = Cell(
-    ProducerAction.DUPLICATE, "done is done for everyone", "an acknowledged completion is never granted again (P1)"
+    ProducerAction.DUPLICATE, "done is done for every caller", "an acknowledged completion is never granted again (P1)"
 )
 _CONFLICT = Cell(
     ProducerAction.CONFLICT,
-    "a sequence that was done with another payload is no duplicate",
-    "its source numbers its records anew: dropping it would lose the second payload, writing it would make two of one "
-    "sequence (LOSS, P1)",
+    "a sequence that was done with another payload is not a duplicate",
+    "its source reuses its numbers: dropping the record would lose the second payload, writing it would give one "
+    "sequence two rows (LOSS, P1)",
 )
 
 SEQUENCE: dict[tuple[SequenceState, ProducerAsker], Cell[ProducerAction]] = {
@@ -291,21 +331,21 @@ SEQUENCE: dict[tuple[SequenceState, ProducerAsker], Cell[ProducerAction]] = {
     (SequenceState.SKIPPED, ProducerAsker.NEWER): _ORDER,
     (SequenceState.FREE, ProducerAsker.REPEAT): _REPEAT_BUSY,
     (SequenceState.FREE, ProducerAsker.NEWER): Cell(
-        ProducerAction.GRANT, "what was released may be claimed again", "its holder said that it was not written (P6)"
+        ProducerAction.GRANT, "a released sequence may be claimed again", "its holder reported it unwritten (P6)"
     ),
     (SequenceState.CLAIMED, ProducerAsker.SAME_CALL): Cell(
         ProducerAction.GRANT_AGAIN,
         "a repeat is granted what its call still holds",
-        "the reply was lost; refusing would leave the sequence to nobody (P6)",
+        "the reply was lost; a refusal would block the sequence (P6)",
     ),
     (SequenceState.CLAIMED, ProducerAsker.SAME_EPOCH): Cell(
-        ProducerAction.SAME, "another call of this epoch holds it", "granting it twice would write it twice (P5)"
+        ProducerAction.SAME, "another call of this epoch holds it", "a second grant would write it twice (P5)"
     ),
     (SequenceState.CLAIMED, ProducerAsker.REPEAT): _REPEAT_BUSY,
     (SequenceState.CLAIMED, ProducerAsker.NEWER): Cell(
         ProducerAction.TAKE_OVER,
-        "what an older epoch left is taken over",
-        "its holder is fenced, and may have written it: counted as a takeover (P5, P6)",
+        "a claim of an older epoch is taken over",
+        "its holder is fenced and may have written it: counted as a takeover (P5, P6)",
     ),
     (SequenceState.DONE, ProducerAsker.SAME_EPOCH): _DUPLICATE,
     (SequenceState.DONE, ProducerAsker.REPEAT): _DUPLICATE,
@@ -315,41 +355,44 @@ SEQUENCE: dict[tuple[SequenceState, ProducerAsker], Cell[ProducerAction]] = {
     (SequenceState.DONE_OTHER, ProducerAsker.NEWER): _CONFLICT,
     (SequenceState.GIVEN_UP, ProducerAsker.REPEAT): _REPEAT_BUSY,
     (SequenceState.GIVEN_UP, ProducerAsker.NEWER): Cell(
-        ProducerAction.GRANT, "what was given up may be claimed again", "a person said that it was not written (P6)"
+        ProducerAction.GRANT, "a sequence that was given up may be claimed again", "a person reported it unwritten (P6)"
     ),
 }
 
-# What takes the place of a cell where a namespace lets nobody take over what a holder left.
+# Cells that are replaced in namespaces that forbid takeovers.
 LEFT_BEHIND: dict[LeaseExpiry, dict[tuple[SequenceState, ProducerAsker], Cell[ProducerAction]]] = {
     LeaseExpiry.TAKEOVER: {},
     LeaseExpiry.HOLD: {
         (SequenceState.CLAIMED, ProducerAsker.NEWER): Cell(
             ProducerAction.HOLD,
-            "what an older epoch left stays left (lease_expiry is hold)",
-            "it may have been written, and nobody is to write it twice: others wait for a person (P5 before P6)",
+            "a claim of an older epoch stays (lease_expiry is hold)",
+            "it may have been written, and no second write is allowed: others wait for a person (P5 before P6)",
         )
     },
     LeaseExpiry.FAIL: {
         (SequenceState.CLAIMED, ProducerAsker.NEWER): Cell(
             ProducerAction.IN_DOUBT,
-            "what an older epoch left is in doubt (lease_expiry is fail)",
-            "it may have been written, and nobody is to write it twice: whoever asks is stopped (P5 before P6)",
+            "a claim of an older epoch is in doubt (lease_expiry is fail)",
+            "it may have been written, and no second write is allowed: the caller is stopped (P5 before P6)",
         )
     },
 }
 
 
 def sequence_table(expiry: LeaseExpiry) -> dict[tuple[SequenceState, ProducerAsker], Cell[ProducerAction]]:
-    """Returns the table of sequences that is in force."""
+    """Returns the effective table of sequences."""
     return {**SEQUENCE, **LEFT_BEHIND[expiry]}
 
 
-# What no asker can be is no action.
+# Marks cells whose asker is impossible.
 NO_ACTION = 255
 
 
 def actions(table: dict[tuple[SequenceState, ProducerAsker], Cell[ProducerAction]]) -> bytes:
-    """Returns a table as bytes, `ProducerAction` at `state * len(Asker) + asker`; KeyError when a cell is empty."""
+    """Returns a table as bytes, with the `ProducerAction` at `state * len(ProducerAsker) + asker`.
+
+    Raises KeyError if a cell is empty.
+    """
     return bytes(
         table[state, asker].effect if asker in ASKERS[state] else NO_ACTION
         for state in SequenceState
@@ -358,7 +401,7 @@ def actions(table: dict[tuple[SequenceState, ProducerAsker], Cell[ProducerAction
 
 
 class AckEffect(IntEnum):
-    """Names what becomes of the watermark when a driver acks every sequence up to s. STOP_BELOW: s is cut to less."""
+    """The effect on the watermark of a driver's ack of every sequence up to s. STOP_BELOW: s is lowered."""
 
     NOTHING = 0
     STOP_BELOW = 1
@@ -369,23 +412,23 @@ class AckEffect(IntEnum):
 
 _NOT_DONE = Cell(
     AckEffect.REFUSE_NOT_DONE,
-    "nothing of a producer is acked over what was claimed and is not done",
-    "it would be answered stale for ever, and nobody wrote it (LOSS); other producers' acks pass",
+    "an ack of a producer is refused if it covers a claimed sequence that is not done",
+    "the sequence would be stale for ever, and nobody wrote it (LOSS); acks of other producers pass",
 )
 
-_COVER = Cell(AckEffect.COVER, "what is done is stale from now on", "a watermark answers for all that it forgets (P1)")
+_COVER = Cell(AckEffect.COVER, "a done sequence becomes stale", "the watermark answers for all that it covers (P1)")
 
 ACK: dict[SequenceState, Cell[AckEffect]] = {
     SequenceState.STALE: Cell(AckEffect.NOTHING, "the watermark never goes back", "a late copy of an older ack"),
     SequenceState.ABSENT: Cell(
         AckEffect.STOP_BELOW,
-        "never beyond what was claimed",
-        "what is still to come would be stale before it was written (LOSS)",
+        "an ack never goes beyond the claimed sequences",
+        "sequences still to come would be stale before they were written (LOSS)",
     ),
     SequenceState.SKIPPED: Cell(
         AckEffect.PASS_OVER,
-        "what was never claimed does not hold it up",
-        "the driver says that all of this was written: offsets that hold no row are none of it",
+        "a sequence that was never claimed does not block an ack",
+        "the driver vouches that every row was written: an offset without a row has none",
     ),
     SequenceState.FREE: _NOT_DONE,
     SequenceState.CLAIMED: _NOT_DONE,
@@ -393,7 +436,7 @@ ACK: dict[SequenceState, Cell[AckEffect]] = {
     SequenceState.DONE_OTHER: _COVER,
     SequenceState.GIVEN_UP: Cell(
         AckEffect.PASS_OVER,
-        "what was given up does not hold it up",
-        "a person has looked, and said that it was not written and need not be",
+        "a sequence that was given up does not block an ack",
+        "a person has declared that it was not written and need not be",
     ),
 }

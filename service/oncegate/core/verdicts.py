@@ -1,8 +1,8 @@
-"""The verdicts: one table, from which the HTTP codecs, the client's copy and the documents derive.
+"""Defines the verdicts: one table from which the HTTP codecs, the client's copy and the documents derive.
 
-A verdict is given per id, in the order asked, in a 200: a duplicate is a success.
-On the wire a verdict is one byte: the low four bits say which, the high bits qualify it. 0 is never
-sent, so that a buffer nobody filled in cannot be read as an answer.
+A verdict is given per id, in the order asked, in a 200: a duplicate is a success. On the wire a verdict is one byte.
+The low four bits identify the verdict, the high four bits qualify it. 0 is never sent, so an uninitialised buffer is
+not a valid answer.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from enum import IntEnum, IntFlag
 
 
 class Verdict(IntEnum):
-    """Names what a caller is told of one id or sequence; the low four bits of its byte."""
+    """The answer for one id or sequence; the low four bits of its byte."""
 
     GRANTED = 1
     DUPLICATE = 2
@@ -23,7 +23,7 @@ class Verdict(IntEnum):
 
 
 class Flag(IntFlag):
-    """Marks what else a verdict's byte tells; the high four bits."""
+    """Qualifies a verdict; the high four bits of its byte."""
 
     TAKEOVER = 0x10
     OWN = 0x20
@@ -36,8 +36,7 @@ VERDICT_MASK = 0x0F
 
 @dataclass(frozen=True)
 class VerdictRow:
-    """Holds a verdict with its flags; `number` names the field that an exception record carries beside the byte, if
-    any."""
+    """A verdict with its flags. number: name of the field in the exception record that accompanies the byte, if any."""
 
     verdict: Verdict
     flags: Flag
@@ -53,15 +52,15 @@ VERDICTS: tuple[VerdictRow, ...] = (
         Flag.TAKEOVER,
         True,
         None,
-        "as GRANTED; an earlier holder's lease ran out, so it may have written this id too",
+        "as GRANTED; an earlier holder's lease expired, so that holder may have written this id too",
     ),
     VerdictRow(
         Verdict.GRANTED,
         Flag.UNCHECKED,
         True,
         None,
-        "the ledger is down and nobody looked: it may be written, held, or granted to others as well; nothing is held "
-        "for you, and settling it says nothing (`on_ledger_down` is pass_marked)",
+        "the ledger is down and the id was not checked: it may be written, held, or granted to others as well; nothing "
+        "is held for you, and complete and release have no effect (`on_ledger_down` is pass_marked)",
     ),
     VerdictRow(Verdict.DUPLICATE, Flag(0), False, None, "it was written; drop it"),
     VerdictRow(Verdict.DUPLICATE, Flag.OWN, False, None, "this very attempt wrote it; drop it, it is not counted"),
@@ -70,14 +69,14 @@ VERDICTS: tuple[VerdictRow, ...] = (
         Flag(0),
         False,
         "of_index",
-        "the same id stands earlier in this request; it shares its fate",
+        "the same id occurs earlier in this request; do nothing with this row, it shares the earlier one's fate",
     ),
     VerdictRow(
         Verdict.SAME,
         Flag.OF_CALL,
         False,
         "of_call",
-        "this attempt holds it under an earlier call; it shares that claim's fate",
+        "this attempt holds it under an earlier call; do nothing with this row, it shares that claim's fate",
     ),
     VerdictRow(
         Verdict.BUSY,
@@ -91,15 +90,15 @@ VERDICTS: tuple[VerdictRow, ...] = (
         Flag(0),
         False,
         None,
-        "it was acked, or its batch was: settled for ever, whatever it was; or by the time that it carries it is older "
-        "than what is still known; drop it",
+        "it or its batch was acked: permanently finished, whether or not it was written; or its own time is older than "
+        "everything that is still known; drop it",
     ),
     VerdictRow(
         Verdict.CONFLICT,
         Flag(0),
         False,
         None,
-        "it was written, or stands earlier in this request, with another payload: neither write it nor take it for "
+        "it was written, or occurs earlier in this request, with another payload: neither write it nor treat it as "
         "written; find out which one is right",
     ),
     VerdictRow(
@@ -107,22 +106,22 @@ VERDICTS: tuple[VerdictRow, ...] = (
         Flag(0),
         False,
         None,
-        "of a look-up: nobody wrote or holds it; it was not granted, so claim or produce it before you write",
+        "look-up only: nobody wrote or holds it; it was not granted, so claim or produce it before you write",
     ),
     VerdictRow(
         Verdict.FREE,
         Flag.TAKEOVER,
         False,
         None,
-        "as FREE; but an earlier holder's lease ran out, so it may have been written",
+        "as FREE; but an earlier holder's lease expired, so it may have been written",
     ),
     VerdictRow(
         Verdict.IN_DOUBT,
         Flag(0),
         False,
         None,
-        "its holder's lease ran out and it may have written it, and the namespace grants nobody what is in doubt "
-        "(`lease_expiry` is fail): neither write nor drop it; a person finds out and resolves the claim",
+        "its holder's lease expired and the holder may have written it, but the namespace allows no takeover "
+        "(`lease_expiry` is fail): neither write nor drop it; a person checks and resolves the claim",
     ),
 )
 

@@ -1,1 +1,1 @@
-"""Bytes in, digests out: ids, payloads, rows and requests; nothing here keeps a state."""
+"""Hashes of ids, payloads, rows and requests: pure functions of bytes."""

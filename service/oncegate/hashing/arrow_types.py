@@ -1,8 +1,8 @@
-"""The names of Arrow types as row fingerprints see them: what is stored counts, not how Arrow lays it out.
+"""Names Arrow types for row fingerprints, by the stored values and not by Arrow's layout.
 
-Normal, large and view strings are one type, so are all binaries and all lists; a dictionary and an extension are what
-they hold. Nullability and metadata are no part of a type. Names are our own: those that pyarrow
-prints may change with its version, and a changed name is another fingerprint.
+Normal, large and view strings are one type, and so are all binaries and all lists; a dictionary or an extension is its
+value type. Nullability and metadata are not part of a type. The names are our own: those that pyarrow prints may change
+with its version, and a changed name changes every fingerprint.
 """
 
 import json
@@ -41,13 +41,13 @@ def schema_name(schema: pa.Schema) -> bytes:
 
 
 def in_order(fields: Iterable[pa.Field]) -> list[int]:
-    """Returns the places of columns or struct fields, by name; fields of one name keep their order."""
+    """Returns the indexes of columns or struct fields, sorted by name; fields of one name keep their order."""
     names = [field.name for field in fields]
     return sorted(range(len(names)), key=names.__getitem__)
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Tells whether this is a list, of whatever layout. (A map is not.)"""
+    """Returns whether this is a list of any layout. (A map is not.)"""
     types = pa.types
     plain_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
     return bool(plain_list or types.is_list_view(kind) or types.is_large_list_view(kind))

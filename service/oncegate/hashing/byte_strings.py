@@ -1,13 +1,12 @@
-"""Many byte strings in one buffer, like an Arrow string or binary array; and several columns joined to one.
+"""Byte strings in one buffer, like an Arrow string or binary array; and the joining of several columns into one.
 
-An id or a payload of several columns is joined by an injective encoding, computed with arrays:
+An id or a payload of several columns is joined by an injective encoding, computed over arrays:
 
     per column:  type u8 | length u32 LE | the bytes          type: 0 null, 1 string, 2 binary
 
-Each item has its length, so no two different rows of columns give the same bytes: ("a", "bc") and ("ab", "c") differ,
-so do a string and the binary of its bytes, and one column and two. A joined id is fingerprinted like any other; golden
-vectors in tests/golden fix the encoding, since a changed byte is another id. Null is part of no id, but may be part of
-a payload.
+Each item has its length, so different rows of columns never give the same bytes: ("a", "bc") and ("ab", "c") differ, as
+do a string and a binary of the same bytes, and one column and two. A joined id is fingerprinted like any other. Golden
+vectors in tests/golden fix the encoding, since a changed byte is another id. An id never contains null; a payload may.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,9 +24,9 @@ _CELL = np.dtype("V16")
 
 @dataclass(frozen=True, slots=True)
 class Octets:
-    """Holds byte strings; string i is `data[starts[i] : starts[i] + lengths[i]]`. `data`: uint8; the others: int64[n].
+    """Byte strings; string i is `data[starts[i] : starts[i] + lengths[i]]`. data: uint8; the others: int64[n].
 
-    stride: the length of every string when they are all equally long and lie one after the other, else None.
+    stride: the length of every string if all are equally long and contiguous, else None.
     """
 
     data: NDArray[np.uint8]
@@ -37,7 +36,7 @@ class Octets:
 
     @classmethod
     def between(cls, data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> "Octets":
-        """Returns the strings between consecutive offsets: n + 1 of them."""
+        """Returns the strings between consecutive offsets; there are n + 1 offsets."""
         lengths = np.diff(offsets)
         equal = len(lengths) > 0 and lengths[0] == lengths[-1] and lengths.min() == lengths.max()
         return cls(data, offsets[:-1], lengths, int(lengths[0]) if equal else None)
@@ -50,9 +49,9 @@ class Octets:
 
     @classmethod
     def of_array(cls, array: pa.Array) -> "Octets":
-        """Returns the values of an Arrow string or binary array of any kind, without a copy where its layout allows.
+        """Returns the values of an Arrow string or binary array of any kind, without a copy if its layout allows that.
 
-        What lies under a null is unspecified. TypeError for other types.
+        The string of a null is unspecified. Raises TypeError for other types.
         """
         array = plain(array)
         if pa.types.is_fixed_size_binary(array.type):
@@ -62,16 +61,16 @@ class Octets:
         return cls.between(_bytes_of(data), _offsets_of(array, offsets))
 
     def pick(self, rows: NDArray[np.intp]) -> "Octets":
-        """Returns some of the strings, in the order of `rows`."""
+        """Returns the strings with these indexes, in their order."""
         return Octets(self.data, self.starts.take(rows), self.lengths.take(rows), None)
 
     def messages(self) -> Iterator[bytes]:
-        """Yields the strings one by one: an object each, for few or long ones."""
+        """Yields the strings as objects, for few or long ones."""
         for start, length in zip(self.starts.tolist(), self.lengths.tolist(), strict=True):
             yield self.data[start : start + length].tobytes()
 
     def strided(self, rows: slice, at: int, taken: int) -> NDArray[np.uint64]:
-        """Returns bytes at .. at + taken (at most 16) of some of equally long strings, zero-filled: (rows, 2)."""
+        """Returns bytes `at` to `at + taken` (at most 16) of some equally long strings, zero-filled: (rows, 2)."""
         count = rows.stop - rows.start
         cells = np.empty((count, 2), np.uint64) if taken == 16 else np.zeros((count, 2), np.uint64)
         if taken and self.stride:
@@ -81,15 +80,15 @@ class Octets:
         return cells
 
     def gathered(self, first: int, at: int) -> NDArray[np.uint64]:
-        """16 bytes from `at` of each string from the `first` on: (n - first, 2).
+        """Returns 16 bytes from `at` of each string from the `first` on: (n - first, 2).
 
-        Where a string ends sooner, other strings' bytes or zeros follow: the caller masks them.
+        After the end of a string follow bytes of other strings or zeros; the caller masks them.
         """
         starts = self.starts[first:] + at
         tail_start = len(self.data) - 16
         if tail_start < 0:
             return Octets(np.append(self.data, np.zeros(16, np.uint8)), starts, starts, None).gathered(0, 0)
-        # One 16-byte item per byte of the buffer: numpy moves such items as wholes, ten times faster than bytes.
+        # One 16-byte item per byte of the buffer: numpy moves such items as a whole, ten times faster than bytes.
         windows = np.ndarray(tail_start + 1, _CELL, self.data.data, 0, (1,))
         cells = windows[np.minimum(starts, tail_start)]
         if len(starts) and starts.max() > tail_start:
@@ -101,7 +100,7 @@ class Octets:
 
 
 def plain(array: pa.Array) -> pa.Array:
-    """Returns a string or binary array as one of the types with offsets or a fixed width; TypeError for other types."""
+    """Returns a string or binary array as a type with offsets or a fixed width. Raises TypeError for other types."""
     if isinstance(array, pa.ExtensionArray):
         return plain(array.storage)
     kind = array.type
@@ -117,26 +116,27 @@ def plain(array: pa.Array) -> pa.Array:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Tells whether this is one of Arrow's string types."""
+    """Returns whether this is one of Arrow's string types."""
     types = pa.types
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
 def is_binary(kind: pa.DataType) -> bool:
-    """Tells whether this is one of Arrow's binary types. Fixed-size binary is; decimals, which share its class, are
-    not."""
+    """Returns whether this is one of Arrow's binary types, including fixed-size binary but not decimals, which share
+    its class.
+    """
     types = pa.types
     variable = types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)
     return bool(variable or (types.is_fixed_size_binary(kind) and not types.is_decimal(kind)))
 
 
 def _bytes_of(buffer: pa.Buffer | None) -> NDArray[np.uint8]:
-    """Arrow leaves a buffer out when nothing is in it."""
+    """Returns the bytes of a buffer, which Arrow omits if it is empty."""
     return np.zeros(0, np.uint8) if buffer is None else np.frombuffer(buffer, np.uint8)
 
 
 def _offsets_of(array: pa.Array, buffer: pa.Buffer | None) -> NDArray[np.int64]:
-    """Returns the len + 1 offsets of a (sliced) array; an empty array may come without any."""
+    """Returns the len + 1 offsets of a (sliced) array; an empty array may have none."""
     if buffer is None or len(array) == 0:
         return np.zeros(len(array) + 1, np.int64)
     large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
@@ -151,11 +151,12 @@ _LARGE = pa.large_binary()
 
 
 def join(columns: Sequence[pa.Array], nulls: bool = False) -> pa.LargeBinaryArray:
-    """Returns one id per row from one or more string or binary columns of equal length and any layout; `nulls` are
-    taken.
+    """Returns one id per row from one or more string or binary columns of equal length and any layout.
+
+    nulls: accept null values.
 
     Raises:
-        NullId: a value is null, and those are not taken. (An empty one is not looked at: part of an id may be empty.)
+        NullId: a value is null and `nulls` is False. (Empty values are accepted: part of an id may be empty.)
         TypeError: a column of another type.
         ValueError: no column, or columns of different lengths.
     """
@@ -179,7 +180,7 @@ def _item(column: pa.Array, nulls: bool) -> tuple[pa.Array, pa.Array]:
 
 
 def records(array: np.ndarray[tuple[int], np.dtype[np.void]]) -> pa.LargeBinaryArray:
-    """Returns the bytes of each item of a contiguous numpy array, as one binary value each; shares its memory."""
+    """Returns each item of a contiguous numpy array as a binary value; shares its memory."""
     offsets = np.arange(len(array) + 1, dtype=np.int64) * array.dtype.itemsize
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(array.view(np.uint8) if array.dtype.itemsize else b"")]
     return pa.LargeBinaryArray.from_buffers(_LARGE, len(array), buffers)

@@ -1,8 +1,8 @@
-"""AES-128-CMAC (RFC 4493, NIST SP 800-38B) of many messages at once, by columns.
+"""Computes AES-128-CMAC (RFC 4493, NIST SP 800-38B) of many messages at once, by columns.
 
-Column j is the j-th 16-byte block of every message that has one. All blocks of a column go through the cipher in one
-call, so the cost per message is that of its blocks, not of an object. Few or very long messages go to the library's
-own CMAC, one object each, where that is cheaper; which way was taken cannot be seen in the result.
+Column j is the j-th 16-byte block of every message that has one. All blocks of a column are encrypted in one call, so a
+message costs the time of its blocks instead of that of an object. Few or very long messages use the library's own CMAC
+if that is cheaper, one object each. The result is the same either way.
 """
 
 import itertools
@@ -32,7 +32,7 @@ Encrypt = Callable[[memoryview, memoryview], int]
 
 
 class Cmac:
-    """Computes CMACs under one 16-byte AES key. Holds no scratch: any number of threads may use one object."""
+    """Computes CMACs under one 16-byte AES key. Stateless after construction, so threads may share an object."""
 
     def __init__(self, aes_key: bytes) -> None:
         if len(aes_key) != BLOCK_BYTES:
@@ -44,11 +44,11 @@ class Cmac:
 
     @cached_property
     def _whole(self) -> Words:
-        """What a last block that is whole is xored with, for each row of a tile."""
+        """Returns the value that is xored into a complete last block, for each row of a tile."""
         return np.tile(self._finish[BLOCK_BYTES], TILE_ROWS)
 
     def of_octets(self, octets: Octets) -> Words:
-        """Returns one CMAC per message, in order: (n, 2) C-contiguous; `.tobytes()` is the CMACs, concatenated."""
+        """Returns one CMAC per message, in order: (n, 2) C-contiguous; `.tobytes()` concatenates them."""
         rows = len(octets.lengths)
         if rows <= FEW_ROWS:
             return self._one_by_one(octets)
@@ -64,25 +64,25 @@ class Cmac:
         return Cipher(self._aes, modes.ECB()).encryptor().update(block)  # noqa: S305 - the raw block cipher
 
     def _encryptor(self) -> Encrypt:
-        """A fresh one per call: an encryptor may not be used by two threads at once."""
+        """Returns a new encryptor for each call, since threads must not share one."""
         encrypt: Encrypt = Cipher(self._aes, modes.ECB()).encryptor().update_into  # noqa: S305 - as above
         return encrypt
 
     def of_blocks(self, data: bytes | memoryview) -> Words:
-        """Returns what `of_octets` does, for messages of one whole block each that lie one after the other."""
+        """Like `of_octets`, for contiguous messages of exactly one block each."""
         words, rows = np.frombuffer(data, np.uint64), len(data) // BLOCK_BYTES
         if rows <= FEW_BLOCKS:
             return self.of_few([bytes(data[at : at + BLOCK_BYTES]) for at in range(0, len(data), BLOCK_BYTES)])
         encrypt, state = self._encryptor(), _State(rows)
         for first in range(0, rows, TILE_ROWS):
-            # One long row: by pairs of words the inner loops would have a length of two.
+            # One long row: on pairs of words the inner loops would have a length of two.
             cells = words[2 * first : 2 * (first + TILE_ROWS)]
             cells = cells ^ self._whole[: len(cells)]
             state.absorb(cells.reshape(-1, 2), slice(first, first + TILE_ROWS), True, encrypt)
         return state.words
 
     def of_few(self, messages: Iterable[bytes]) -> Words:
-        """Returns what `of_octets` does, with an object for each message; writeable, as the kernels want it."""
+        """Like `of_octets`, with one object per message. The result is writeable, as the kernels require."""
         macs = bytearray()
         for message in messages:
             mac = self._one.copy()
@@ -110,7 +110,7 @@ class Cmac:
 
     def _any_lengths(self, octets: Octets) -> Words:
         blocks = np.maximum((octets.lengths + (BLOCK_BYTES - 1)) >> 4, 1)
-        # 16-bit keys get numpy's radix sort; rows of equal block count stay in order, which keeps reads near.
+        # 16-bit keys use numpy's radix sort. Rows of equal block count keep their order, so reads stay close together.
         keys = blocks.astype(np.uint16) if blocks.max() < 1 << 16 else blocks
         order = np.argsort(keys, kind="stable")
         out = np.empty(len(order), _ITEM)
@@ -125,7 +125,9 @@ class Cmac:
         return out.view(np.uint64).reshape(-1, 2)
 
     def _tile(self, octets: Octets, bounds: list[int], encrypt: Encrypt) -> Words:
-        """Returns CMACs of rows in ascending order of their block counts; bounds[j]: how many have at most j blocks."""
+        """Returns CMACs of rows in ascending order of their block counts. bounds[j]: number of rows with at most j
+        blocks.
+        """
         state = _State(bounds[-1])
         data, starts, lengths = fixed_input(octets.data), octets.starts, octets.lengths
         cells = np.empty((bounds[-1], 2), np.uint64)
@@ -137,26 +139,28 @@ class Cmac:
 
 
 class _State:
-    """The chaining values of some rows; they are the CMACs once each row's last block is absorbed."""
+    """The chaining values of some rows, which are their CMACs after each row's last block."""
 
     def __init__(self, rows: int) -> None:
-        # update_into() asks for 15 bytes of room beyond what it writes.
+        # update_into() requires 15 bytes of room beyond its output.
         self._bytes = np.empty((rows + 1) * BLOCK_BYTES, np.uint8)
         self.words: Words = self._bytes[: rows * BLOCK_BYTES].view(np.uint64).reshape(rows, 2)
 
     def absorb(self, cells: Words, rows: slice, is_first: bool, encrypt: Encrypt) -> None:
-        """Encrypt `cells` (overwritten), xored with the state unless there is none yet, into the state of `rows`."""
+        """Encrypts `cells` (overwritten), xored with the state except in the first block, into the state of `rows`."""
         if not is_first:
             cells ^= self.words[rows]
         self.encrypt(cells, rows, encrypt)
 
     def encrypt(self, cells: Words, rows: slice, encrypt: Encrypt) -> None:
-        """Encrypt `cells`, with which the state is xored already, into the state of `rows`."""
+        """Encrypts `cells`, already xored with the state, into the state of `rows`."""
         encrypt(cells.reshape(-1).view(np.uint8).data, self._bytes[rows.start * BLOCK_BYTES :].data)
 
 
 def _bounds(blocks: NDArray[np.int64]) -> list[int]:
-    """How many rows have at most 0, 1, 2, … blocks, as far as columns are cheaper than objects for the longer rest."""
+    """Returns how many rows have at most 0, 1, 2, … blocks, up to where objects are cheaper than columns for the longer
+    rest.
+    """
     counts = np.bincount(blocks)
     sizes = np.arange(len(counts))
     alone = (counts * (_OBJECT_NS + _OBJECT_BLOCK_NS * sizes))[::-1].cumsum()[::-1]
@@ -167,7 +171,7 @@ def _bounds(blocks: NDArray[np.int64]) -> list[int]:
 
 
 def _subkeys(zero: bytes) -> tuple[bytes, bytes]:
-    """K1 and K2 of RFC 4493, section 2.3, from the encrypted zero block."""
+    """Returns K1 and K2 of RFC 4493, section 2.3, from the encrypted zero block."""
     first = _double(int.from_bytes(zero, "big"))
     return first.to_bytes(BLOCK_BYTES, "big"), _double(first).to_bytes(BLOCK_BYTES, "big")
 
@@ -177,7 +181,9 @@ def _double(value: int) -> int:
 
 
 def _last_block_tables(full: bytes, partial: bytes) -> tuple[Words, Words]:
-    """By the number of bytes in a last block (0 to 16): the mask that keeps them; padding and subkey to xor in."""
+    """Returns two tables by the number of bytes in a last block (0 to 16): the mask of its bytes; the padding and
+    subkey.
+    """
     keep, finish = np.zeros((17, 16), np.uint8), np.zeros((17, 16), np.uint8)
     for left in range(BLOCK_BYTES):
         keep[left, :left] = 0xFF

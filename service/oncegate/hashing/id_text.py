@@ -1,4 +1,4 @@
-"""The canonical text of numbers, dates and times: the bytes that such an id is known by.
+"""Defines the canonical text of numbers, dates and times, which is hashed as the id.
 
     whole numbers    decimal digits                       17   -5
     decimals         without exponent, trailing zeros     1.5  -0.0000001  17   (1.50 and 1.5 are one id)
@@ -8,8 +8,8 @@
                      without trailing zeros
     local times      the same without the Z               2026-11-20T08:15:00.5
 
-The width of a number, the scale of a decimal, the unit and the zone of a timestamp are no part of it: a value keeps its
-id when its column gets a wider type. Text and bytes are their own.
+The width of a number, the scale of a decimal, and the unit and zone of a timestamp do not matter: a value keeps its id
+when its column gets a wider type. Text and binary values are hashed as they are.
 """
 
 import pyarrow as pa
@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 
 from oncegate.core.errors import BadRequest
 
-# Beyond them a year has no four digits, and pyarrow, Spark and Java write it in three ways. Days and seconds from 1970.
+# Beyond these, a year does not have four digits; pyarrow, Spark and Java format it differently. Days and seconds from
+# 1970.
 _DAYS = (-719_162, 2_932_896)
 _SECONDS = (_DAYS[0] * 86_400, (_DAYS[1] + 1) * 86_400 - 1)
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -25,13 +26,13 @@ _TRAILING = r"\.?0+$"
 
 
 def has_text(kind: pa.DataType) -> bool:
-    """Tells whether values of this type have a canonical text and are not text or bytes themselves."""
+    """Returns whether values of this type have a canonical text and are not text or binary themselves."""
     types = pa.types
     return bool(types.is_integer(kind) or types.is_decimal(kind) or types.is_date(kind) or types.is_timestamp(kind))
 
 
 def as_text(column: pa.Array, name: str) -> pa.Array:
-    """Returns the canonical text of a column of such a type, nulls as nulls; another column as it is.
+    """Returns the canonical text of a column, nulls as nulls. Returns a column of text or binary unchanged.
 
     Raises BadRequest for a year outside of 1 to 9999, and for a decimal of negative scale.
     """
@@ -63,7 +64,7 @@ def _decimal_text(column: pa.Array, name: str) -> pa.Array:
 
 
 def _timestamp_text(column: pa.Array, name: str) -> pa.Array:
-    """The zone only says how to show an instant, so it is passed over: the number is of UTC."""
+    """Formats instants in UTC. The zone is ignored: it affects only the display of a value."""
     kind = column.type
     ticks, per_second = column.view(pa.int64()), _PER_SECOND[kind.unit]
     first, last = _SECONDS
@@ -76,7 +77,7 @@ def _timestamp_text(column: pa.Array, name: str) -> pa.Array:
 
 
 def _check_years(values: pa.Array, bounds: tuple[int, int], name: str) -> None:
-    """Refuses what lies outside of years of four digits."""
+    """Raises BadRequest for a value outside of years with four digits."""
     ends = pc.min_max(values)
     least, most = ends["min"].as_py(), ends["max"].as_py()
     if least is not None and not (bounds[0] <= least and most <= bounds[1]):

@@ -1,7 +1,7 @@
-"""Reads from ids when they were made: uint64 milliseconds since 1970, an array at a time.
+"""Reads the creation time from ids: uint64 milliseconds since 1970, an array at a time.
 
-Two forms carry it: ids of the clients' `EventIds`, `<12 hexadecimal digits of ms>-<number>-<process>@<server>` (as
-Photon's event ids, SIGMOD 2013), and UUIDs of version 7 (RFC 9562, 5.7), as 16 raw bytes or as text.
+Two kinds of ids have one: ids of the clients' `EventIds`, `<12 hexadecimal digits of ms>-<number>-<process>@<server>`
+(like Photon's event ids, SIGMOD 2013), and UUIDs of version 7 (RFC 9562, 5.7), as 16 raw bytes or as text.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,22 +22,23 @@ _UUID7 = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-7[0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-
 _DIGITS = np.zeros(256, np.uint64)
 for _at, _digit in enumerate(b"0123456789abcdef"):
     _DIGITS[_digit] = _DIGITS[ord(chr(_digit).upper())] = _at
-# Where the twelve digits of milliseconds stand in each text.
+# Positions of the twelve digits of milliseconds in each text.
 _IN_EVENT_ID, _IN_UUID = np.arange(12), np.array([*range(8), *range(9, 13)])
 _WEIGHTS = np.uint64(16) ** np.arange(11, -1, -1, dtype=np.uint64)
 _PLACES_SHOWN = 10
 
 
 def of_event_ids(array: pa.Array) -> NDArray[np.uint64]:
-    """Returns when ids of `EventIds` were made. Raises BadRequest for any other."""
+    """Returns the creation times of `EventIds` ids. Raises BadRequest for other ids."""
     array = plain(array)
     _refuse(~pc.match_substring_regex(array, _EVENT_ID).to_numpy(zero_copy_only=False), "event_id")
     return _of_digits(Octets.of_array(array), _IN_EVENT_ID)
 
 
 def of_uuids(array: pa.Array) -> NDArray[np.uint64]:
-    """Returns when UUIDs of version 7 were made, binary ones of 16 bytes each, or texts. Raises BadRequest for any
-    other."""
+    """Returns the creation times of UUIDs of version 7: binary values of 16 bytes, or text. Raises BadRequest for other
+    ids.
+    """
     array = plain(array)
     if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
         _refuse(~pc.match_substring_regex(array, _UUID7).to_numpy(zero_copy_only=False), "uuid7")
@@ -69,9 +70,9 @@ def _refuse(without: NDArray[np.bool_], form: str) -> None:
 
 
 class TimedFingerprinter(Fingerprinter):
-    """Computes the fingerprints of one request's ids, and reads when each was made: `made_ms`, uint64[n].
+    """Computes the fingerprints of one request's ids, and their creation times: `made_ms`, uint64[n].
 
-    Raises BadRequest for ids that do not carry it, and for ids of several columns.
+    Raises BadRequest for ids without a time, and for ids of several columns.
     """
 
     def __init__(self, of: Fingerprinter, read: ReadTimes) -> None:
@@ -85,7 +86,7 @@ class TimedFingerprinter(Fingerprinter):
         return fingerprints
 
     def of_few(self, messages: Sequence[bytes]) -> NDArray[np.uint64]:
-        """Returns `of_array` of these texts."""
+        """Like `of_array`, for a few texts."""
         self.made_ms = self._read(pa.array([message.decode() for message in messages], pa.string()))
         return self._of.of_few(messages)
 

@@ -1,7 +1,7 @@
-"""Loops over the bytes of many strings, as machine code: rows put together, blocks of them taken apart again.
+"""Loops over the bytes of many strings, as machine code: they assemble rows and extract blocks.
 
-Eight bytes are moved at a time, at any address. So up to seven bytes behind what a loop has written are written too: it
-leaves them to whoever writes next, and rows lie `SLACK_BYTES` apart. Nothing outside of an array is read or written.
+Loops move eight bytes at a time, at any address, and may write up to seven bytes beyond their output. Later output
+overwrites those bytes, and rows are `SLACK_BYTES` apart. Nothing outside of an array is read or written.
 """
 
 from collections.abc import Callable
@@ -17,18 +17,18 @@ from oncegate.compilation import compiled
 
 SLACK_BYTES = 8
 
-# As mypy knows them: numba ships no types.
+# Annotated for mypy: numba ships no types.
 _intrinsic: Callable[[Callable[..., Any]], Callable[..., Any]] = intrinsic
 _overload: Callable[[Any], Callable[[Any], Any]] = overload
 
 
 def word_at(data: U8, at: Any) -> Any:
-    """Returns the little-endian uint64 of the eight bytes from `at` on, which need not be a multiple of eight."""
+    """Returns the little-endian uint64 of the eight bytes from `at` on, unaligned."""
     return np.uint64(int.from_bytes(data[at : at + 8].tobytes(), "little"))
 
 
 def put_word(data: U8, at: Any, word: Any) -> None:
-    """Writes a uint64 as eight bytes from `at` on, little-endian, whatever that place is a multiple of."""
+    """Writes a uint64 as eight little-endian bytes from `at` on, unaligned."""
     data[at : at + 8] = np.frombuffer(int(word).to_bytes(8, "little"), np.uint8)
 
 
@@ -71,7 +71,7 @@ def _compiled_put_word(data: Any, at: Any, word: Any) -> Any:
 
 
 def fixed_input(array: np.ndarray[Any, Any]) -> Any:
-    """Returns a view that cannot be written: kernels take their input so, and are compiled for one kind of it."""
+    """Returns a read-only view of an array, so that kernels are compiled for one kind of input."""
     view = array.view()
     view.flags.writeable = False
     return view
@@ -81,7 +81,7 @@ def fixed_input(array: np.ndarray[Any, Any]) -> Any:
 def put_cells(out: U8, starts: I64, at: int, values: U8, width: int, valid: Any) -> None:
     """Writes a cell into each row, `at` bytes from its start: a flag, then `width` bytes of its value.
 
-    values: uint8[rows * width]. valid: bool[rows], or empty where no row is null; under a null are zeros.
+    values: uint8[rows * width], zeros for nulls. valid: bool[rows], or empty if no row is null.
     """
     for i in range(starts.size):
         source, to = i * width, starts[i] + at
@@ -101,7 +101,7 @@ def put_cells(out: U8, starts: I64, at: int, values: U8, width: int, valid: Any)
 
 @compiled
 def put_strings(out: U8, ends: I64, data: U8, starts: I64, sizes: I64) -> None:
-    """Writes a string behind what each row has so far, and moves the row's end behind it; all but `out` are of a row.
+    """Appends a string to each row and advances the row's end. All arguments except `out` have one element per row.
 
     String i is `data[starts[i] : starts[i] + sizes[i]]`.
     """
@@ -123,8 +123,8 @@ def take_blocks(
 ) -> None:
     """Fills cells, (n - first, 2), with the 16 bytes from `at` on of each string from the `first` on.
 
-    Where a string ends there: cut by `keep` and padded by `finish`, (17, 2), by what is left of it. Beyond the first
-    block the state, (n, 2), is xored in.
+    A string that ends there is cut by `keep` and padded by `finish`, (17, 2), indexed by its remaining length. After
+    the first block the state, (n, 2), is xored in.
     """
     for i in range(first, starts.size):
         source, left = starts[i] + at, lengths[i] - at

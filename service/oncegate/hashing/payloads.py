@@ -1,15 +1,15 @@
-"""Digests of payloads, and of requests.
+"""Digests of payloads and of requests.
 
 The digest of a payload shows whether an id comes again with the same payload: 32 bits of AES-128-CMAC (RFC 4493) over
-its exact bytes, keyed per namespace and apart from ids. Two different payloads have one digest with a probability of
-2^-32, and such a pair passes for a duplicate. Without the key nobody can search for one. 0 means no digest. A payload
-of one column is that column's bytes, of several columns they are joined injectively; null is a value of its own, and
+its exact bytes, keyed per namespace and separately from ids. Two different payloads have one digest with a probability
+of 2^-32; then the second counts as a duplicate. Without the key nobody can search for such a pair. 0 means no digest.
+The payload of one column is that column's bytes; several columns are joined injectively. Null is a value of its own and
 differs from an empty one.
 
 The digest of a request identifies its repeats: a multilinear hash (Carter and Wegman, 1979) of its ids in their order,
 16 bytes. It is the sum modulo 2^64 of the fingerprints' words, each times a weight of its position. Fingerprints are
-pseudo-random already, so two requests have one digest by accident once in some 2^128; a caller that searches for two
-such requests cheats only itself, since both have its token and call.
+pseudo-random, so two requests collide by accident once in some 2^128. A caller that searches for a collision harms only
+itself, since both requests have its token and call.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ PACKED_BYTES = 16
 
 
 class PayloadDigester:
-    """Computes digests under one namespace's 32-byte key. Any number of threads may use one object."""
+    """Computes digests under one namespace's 32-byte key. Threads may share an object."""
 
     def __init__(self, key: bytes) -> None:
         self._cmac = Cmac(derive(key, b"payloads"))
@@ -37,19 +37,22 @@ class PayloadDigester:
 
     @cached_property
     def _null(self) -> U32:
-        """Computed when the first null comes: a namespace without payloads opens sooner."""
+        """Returns the digest of a single null. Computed on first use, so that a namespace without payloads opens
+        faster.
+        """
         return self._of_joined([pa.nulls(1, pa.binary())])
 
     def of_packed(self, octets: NDArray[np.uint8]) -> U32:
-        """Returns uint32[n] of n payloads of 16 bytes each, one after the other; ValueError when they are not whole."""
+        """Returns uint32[n] of n contiguous payloads of 16 bytes each. Raises ValueError if the length is not a
+        multiple of 16.
+        """
         rows, rest = divmod(len(octets), PACKED_BYTES)
         if rest:
             raise ValueError(f"{len(octets)} bytes are not a whole number of payloads")
         return _cut(self._cmac.of_octets(Octets.of_width(octets, PACKED_BYTES, rows)))
 
     def of_columns(self, columns: Sequence[pa.Array]) -> U32:
-        """Returns uint32[n], none of them 0, of n payloads that are string or binary columns of equal length and any
-        layout.
+        """Returns uint32[n], none of them 0, of n payloads: string or binary columns of equal length and any layout.
 
         Raises:
             TypeError: a column of another type.
@@ -79,7 +82,9 @@ _KEPT = 1 << 17
 
 
 def _weights(count: int) -> U64:
-    """Returns the weights of so many places, by SplitMix64 from 0, each odd: no word's bits are lost by one."""
+    """Returns the weights of `count` positions, by SplitMix64 from 0. All are odd, so a product loses no bits of a
+    word.
+    """
     z = np.arange(1, count + 1, dtype=np.uint64) * _STEP
     z = (z ^ (z >> np.uint64(30))) * _FIRST
     z = (z ^ (z >> np.uint64(27))) * _SECOND
@@ -90,6 +95,6 @@ _WEIGHTS = _weights(_KEPT)
 
 
 def digest_of_ids(ids: U64) -> bytes:
-    """Returns 16 bytes for fingerprints, shape (n, 2), of any number."""
+    """Returns a digest of 16 bytes for any number of fingerprints, shape (n, 2)."""
     weights = _WEIGHTS if len(ids) <= _KEPT else _weights(len(ids))
     return (weights[: len(ids)] @ ids).tobytes()

@@ -1,11 +1,11 @@
-"""The fingerprint of a batch: a multiset hash over its rows.
+"""Computes the fingerprint of a batch: a multiset hash over its rows.
 
-The sum modulo 2^128 of one keyed hash (AES-128-CMAC) per row. Rows may come in any order, cut into any batches, with
-columns in any order and in any Arrow layout: the sum is the same; one row more, less or twice changes it. A sum and
-not a xor, in which any two equal rows cancel out (Clarke et al., Incremental Multiset Hash Functions, 2003).
-Names and types of the columns go into the key of the row hash: once per batch instead of once per row.
+The fingerprint is the sum modulo 2^128 of one keyed hash (AES-128-CMAC) per row. It is independent of the order of rows
+or columns, of how rows are divided into batches, and of the Arrow layout; a missing, additional or repeated row changes
+it. A sum and not a xor, in which any two equal rows cancel out (Clarke et al., Incremental Multiset Hash Functions,
+2003). Names and types of the columns go into the key of the row hash: once per batch instead of once per row.
 
-Rows are hashed in an injective encoding, made with arrays:
+Rows are hashed in an injective encoding, computed over arrays:
 
     row    = the flag and fixed bytes of every cell, in order | the variable bytes of every cell, in order
     cell   = flag u8 (0 null, 1 value), then
@@ -16,9 +16,9 @@ Rows are hashed in an injective encoding, made with arrays:
                              (of a key and a value) in the variable part
              null type       nothing
 
-With the schema known a row can be read back from its bytes, hence no two rows share them. Struct fields and columns
-come in the order of their names. Booleans are one byte. Every NaN is the canonical one; -0.0 and 0.0 are different
-values. Map entries keep the order they are stored in.
+With the schema known, a row can be decoded from its bytes, so no two rows share them. Struct fields and columns are in
+the order of their names. Booleans are one byte. Every NaN becomes the canonical one; -0.0 and 0.0 are different values.
+Map entries keep their stored order.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ from oncegate.hashing.kernels import SLACK_BYTES, fixed_input, put_cells, put_st
 from oncegate.hashing.keys import derive
 
 _LARGE = pa.large_binary()
-# Made of buffers: pa.scalar would import pandas where it is installed, at every start.
+# Made of buffers: pa.scalar would import pandas, if installed, at every start.
 _NOTHING = pa.Array.from_buffers(_LARGE, 1, [None, pa.py_buffer(bytes(16)), pa.py_buffer(b"")])[0]
 _LENGTH = np.dtype("<u4")
 _NONE_NULL = np.zeros(0, np.bool_)
@@ -46,8 +46,9 @@ _NONE_NULL = np.zeros(0, np.bool_)
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """Holds cells, one a row. `valid`: None when there is no null. `fixed`: zeros under nulls. `variable`: nulls
-    are empty."""
+    """The cells of one column, one per row. valid: None if there is no null. fixed: zeros for nulls. variable: empty
+    for nulls.
+    """
 
     valid: NDArray[np.bool_] | None
     fixed: NDArray[np.generic] | None = None
@@ -55,19 +56,19 @@ class _Cell:
 
     @property
     def width(self) -> int:
-        """The bytes of a fixed value, 0 where there is none."""
+        """Returns the bytes of a fixed value, 0 if there is none."""
         return 0 if self.fixed is None else self.fixed.dtype.itemsize
 
 
 def encode(columns: Iterable[tuple[pa.Field, pa.Array]], rows: int) -> Octets:
-    """Returns the bytes of each row of some columns, all of length `rows`, of types that `schema_name` knows."""
+    """Returns the encoded rows of some columns, all of length `rows`, of types that `schema_name` supports."""
     named_columns = list(columns)
     ordered = [named_columns[index][1] for index in in_order(field for field, _ in named_columns)]
     return _apart([cell for array in ordered for cell in _cells(array)], rows)
 
 
 def _apart(cells: list[_Cell], rows: int) -> Octets:
-    """Returns what `_compose` does, in a third of its time; there are other bytes between the rows."""
+    """Like `_compose`, in a third of its time; the rows have gaps between them."""
     fixed_bytes = sum(1 + cell.width for cell in cells)
     variable = [_strings(cell.variable) for cell in cells if cell.variable is not None]
     lengths = np.full(rows, fixed_bytes, np.int64)
@@ -88,7 +89,7 @@ def _apart(cells: list[_Cell], rows: int) -> Octets:
 
 
 def _strings(array: pa.LargeBinaryArray) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """Returns the bytes, and where each value begins and how long it is; a null is empty."""
+    """Returns the bytes, and the start and length of each value; a null is empty."""
     octets = Octets.of_array(array)
     sizes = np.where(array.is_valid(), octets.lengths, 0) if array.null_count else octets.lengths
     return octets.data, octets.starts, sizes
@@ -141,7 +142,7 @@ def _cells(array: pa.Array) -> Iterator[_Cell]:
 
 
 def _unwrapped(array: pa.Array) -> pa.Array:
-    """Returns the column without extension and dictionary; strings as a type that has offsets."""
+    """Returns the column without extension and dictionary, and strings as a type with offsets."""
     if isinstance(array, pa.ExtensionArray):
         return _unwrapped(array.storage)
     if pa.types.is_dictionary(array.type):
@@ -150,7 +151,8 @@ def _unwrapped(array: pa.Array) -> pa.Array:
 
 
 def _list_cell(array: pa.Array, valid: NDArray[np.bool_] | None) -> _Cell:
-    """Elements are rows of their own and lie one after the other, so a list's bytes are a range of theirs."""
+    """Returns the cell of a list. Its elements are encoded as contiguous rows, so a list's bytes are a range of
+    them."""
     if pa.types.is_map(array.type):
         array = array.cast(pa.list_(array.type.field(0)))
     counts = _zero_for_null(pc.list_value_length(array))
@@ -194,16 +196,16 @@ _MODULUS = 1 << 128
 
 
 class RowFingerprinter:
-    """Computes fingerprints of batches under one namespace's 32-byte key. Any number of threads may use one object."""
+    """Computes fingerprints of batches under one namespace's 32-byte key. Threads may share an object."""
 
     def __init__(self, key: bytes) -> None:
         derive(key, b"rows")  # a key of a wrong size fails here, not with the first batch
         self._key = key
 
     def of_batch(self, batch: pa.RecordBatch) -> bytes:
-        """Returns 16 bytes, little-endian; all zeros for no rows. BadRequest names a column type that is not supported.
+        """Returns 16 bytes, little-endian; zeros for no rows. Raises BadRequest for an unsupported column type.
 
-        The batch must be valid (`validate(full=True)`): offsets are followed, not checked.
+        The batch must be valid (`validate(full=True)`): offsets are followed without checks.
         """
         cmac = Cmac(derive(self._key, b"rows " + hashlib.sha256(schema_name(batch.schema)).digest()))
         total = EMPTY
@@ -214,9 +216,10 @@ class RowFingerprinter:
         return total
 
     def keys_of(self, batch: pa.RecordBatch, names: Sequence[str]) -> NDArray[np.uint64]:
-        """Returns uint64[rows]: one number for each value of some columns, by which rows find their partition.
+        """Returns uint64[rows]: a hash of some columns' values, which chooses the row's partition.
 
-        Stable for as long as the topic is; the batch as `of_batch` wants it. KeyError for a column it does not have.
+        Stable for the lifetime of the topic. The batch must be valid, as for `of_batch`. Raises KeyError for an unknown
+        column.
         """
         chosen = batch.select(list(names))
         cmac = Cmac(derive(self._key, b"partition keys " + hashlib.sha256(schema_name(chosen.schema)).digest()))
@@ -235,7 +238,7 @@ def add(first: bytes, second: bytes) -> bytes:
 
 
 def _sum(prints: NDArray[np.uint64]) -> bytes:
-    """The sum of (n, 2) words modulo 2^128; 32-bit limbs leave room for 2^32 rows."""
+    """Returns the sum of (n, 2) words modulo 2^128; 32-bit limbs have room for 2^32 rows."""
     limbs = prints.view("<u4").T
     total = sum(int(limb.sum(dtype=np.uint64)) << (32 * index) for index, limb in enumerate(limbs))
     return (total % _MODULUS).to_bytes(FINGERPRINT_BYTES, "little")

@@ -1,1 +1,1 @@
-"""Holds what a shard knows as arrays, a pure function of the ledger. Synchronous; opens no file."""
+"""The in-memory state of a shard, as arrays: a pure function of the ledger. Synchronous; opens no file."""

@@ -1,6 +1,6 @@
-"""Knows what operators did in a namespace, and what rows came late by their clients' policy (`spilled_rows`).
+"""Lists the newest actions of operators in a namespace, and rows that clients spilled and wrote late (`spilled_rows`).
 
-The newest of it, whatever became of the entries that said so.
+An action stays listed even if its entry is gone.
 """
 
 import struct
@@ -14,17 +14,18 @@ from oncegate.core.wall_time import text_of
 from oncegate.index.part import Undo
 from oncegate.index.spilled_rows import SpilledLine, SpilledRows
 
-# A year of thirty a day; some 300 bytes each, 12 MiB where all of them are as long as names may be.
+# A year of thirty a day; some 300 bytes each, 12 MiB if all names have their maximum length.
 RECORDS_MAX = 10_000
-# Who did it, where nobody is asked for a credential.
+# The operator's name if no credential is required.
 NO_CALLER = "callers without a key"
 SPILLED = "write spilled rows"
 
 
 class AuditRecord(NamedTuple):
-    """Tells one action: what was done to what, how much that changed, by whom and why.
+    """An action: its subject, the size of its effect, the operator and the reason.
 
-    position: of its entry. claim: 16 bytes, where the subject is a claim; else empty.
+    position: of its entry.
+    claim: 16 bytes if the subject is a claim; else empty.
     """
 
     position: int
@@ -42,9 +43,9 @@ _SPAN = struct.Struct("<QQ")
 
 
 class AuditTrail:
-    """Holds the newest actions, oldest first; a pure function of the ledger's entries.
+    """The newest actions, oldest first. A pure function of the ledger's entries.
 
-    spilled: listed among the actions.
+    spilled: rows that are listed among the actions.
     """
 
     def __init__(self, spilled: SpilledRows) -> None:
@@ -52,7 +53,6 @@ class AuditTrail:
         self._spilled = spilled
 
     def apply(self, position: int, entry: Entry, _now_ms: int = 0) -> Undo | None:
-        """Applies one entry; returns what undoes it, or None where it tells of no action."""
         record = _record_of(position, entry)
         if record is None:
             return None
@@ -67,18 +67,16 @@ class AuditTrail:
         return undo
 
     def before(self, position: int | None, count: int) -> list[AuditRecord]:
-        """Lists up to `count` actions that stand before a position, the newest first; None: the newest of all."""
+        """Returns up to `count` actions below a position, the newest first; position None: the newest of all."""
         spilled = map(_record_of_spilled, self._spilled.newest_first())
         newest = merge(reversed(self._records), spilled, key=lambda record: -record.position)
         older = (record for record in newest if position is None or record.position < position)
         return [record for record, _ in zip(older, range(count), strict=False)]
 
     def snapshot(self) -> AuditSnapshot:
-        """Returns all that is known, as a list of its own."""
         return list(self._records)
 
     def restore(self, saved: AuditSnapshot) -> None:
-        """Takes over what was saved, in place of everything."""
         self._records = deque(saved)
 
 
@@ -98,6 +96,6 @@ def _record_of(position: int, entry: Entry) -> AuditRecord | None:
 
 
 def _record_of_spilled(line: SpilledLine) -> AuditRecord:
-    subject = f"topic {line.topic}: rows laid down from {text_of(line.from_ms)} until {text_of(line.until_ms)}"
+    subject = f"topic {line.topic}: rows spilled from {text_of(line.from_ms)} until {text_of(line.until_ms)}"
     why = "the gateway was down, and the client's on_down is spill"
     return AuditRecord(line.position, line.wall_ms, SPILLED, subject, b"", line.rows, line.who or NO_CALLER, why)

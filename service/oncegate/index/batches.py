@@ -1,12 +1,12 @@
-"""Knows what is staged and what was committed under each name of a batch, a pure function of the ledger's entries.
+"""Stages, and commits under each batch name. A pure function of the ledger's entries.
 
 A snapshot has these pieces:
 
 names/<n>        some of the last committed names
-older_names/<n>  records of older ones, as `index.older_names` describes them
+older_names/<n>  records of older ones, as `index.committed_names` describes them
 older_reads/<n>  the same, with the digest of what they read in place of that of their input
 stages/<n>       some of the stages
-batches          the rest, behind the others
+batches          the rest, after the others
 """
 
 import re
@@ -24,7 +24,7 @@ from oncegate.index.part import IndexPart, Steps, Undo
 
 _LATER_BATCH_ID = re.compile("[1-9][0-9]{0,18}")
 _RECORDS = ("older_names", "older_reads")
-# Encoded in one step, in a millisecond or two; blocks are bytes already, a MiB of them.
+# Items encoded in one step, in a millisecond or two; blocks are already bytes, a MiB of them.
 _NAMES_PER_PIECE, _STAGES_PER_PIECE, _BLOCKS_PER_PIECE = 500, 500, 34
 
 _Named = tuple[Name, CommittedName]
@@ -33,10 +33,16 @@ _encode = msgspec.msgpack.Encoder().encode
 
 @dataclass(frozen=True, slots=True)
 class StagedChunk:
-    """Holds what is known of one staged chunk: `sha256` of its bytes, the rows' fingerprint (16 bytes), the topic's
-    schema in IPC form, the ranges that hold its rows, the ledger's position that staged it, among how many partitions
-    its rows lie by their keys (0: they have none), who staged it, as of `core.writers` (empty: it is not known), and
-    the topics elsewhere that the column `topic` names (empty: all rows go to the batch's).
+    """A staged chunk.
+
+    sha256: of its bytes.
+    fingerprint: of its rows, 16 bytes.
+    schema: the topic's, in IPC form.
+    parts: the ranges that hold its rows.
+    position: the log position that staged it.
+    key_partitions: number of partitions over which its rows were distributed by key; 0: they have no keys.
+    writer: encoded by `core.writers`; empty: unknown.
+    column_topics: external topics named by the column `topic`; empty: all rows go to the batch's topic.
     """
 
     sha256: bytes
@@ -53,7 +59,7 @@ class StagedChunk:
 
 @dataclass(slots=True)
 class Stage:
-    """Holds what one attempt has staged under one name."""
+    """The chunks that one attempt staged under one name."""
 
     owner: str
     token: bytes
@@ -61,34 +67,34 @@ class Stage:
 
     @property
     def rows(self) -> int:
-        """Counts the rows of all chunks."""
         return sum(chunk.rows for chunk in self.chunks.values())
 
     @property
     def fingerprint(self) -> bytes:
-        """Adds up the chunks' fingerprints modulo 2^128: 16 bytes, whatever the order of rows and chunks."""
+        """Returns the sum of the chunks' fingerprints modulo 2^128: 16 bytes, independent of the order of rows and
+        chunks.
+        """
         total = sum(int.from_bytes(chunk.fingerprint, "little") for chunk in self.chunks.values())
         return (total % (1 << 128)).to_bytes(16, "little")
 
     @property
     def writer(self) -> bytes:
-        """Returns who staged it, as of `core.writers`; empty: it is not known."""
+        """Returns the writer of the stage, encoded by `core.writers`; empty: unknown."""
         return next((chunk.writer for chunk in self.chunks.values()), b"")
 
     @property
     def first_position(self) -> int:
-        """Returns the ledger's position of the oldest chunk."""
+        """Returns the log position of the oldest chunk."""
         return min(chunk.position for chunk in self.chunks.values())
 
     @property
     def parts(self) -> list[Part]:
-        """Returns the parts of all chunks, in their order."""
         return [part for number in sorted(self.chunks) for part in self.chunks[number].parts]
 
 
 @dataclass(frozen=True, slots=True)
 class Winner:
-    """Describes one task's stage as its message tells: `chunks` of them, together `rows` rows with this fingerprint."""
+    """A winning task's stage according to its commit message: its chunks, rows and fingerprint."""
 
     token: bytes
     chunks: int
@@ -97,7 +103,7 @@ class Winner:
 
 
 class BatchIndex:
-    """Stages and committed names. Chunks are few and large, so Python objects serve there."""
+    """Stages and committed names. Chunks are few and large, so Python objects suffice."""
 
     def __init__(self) -> None:
         self.committed = CommittedNames()
@@ -106,23 +112,22 @@ class BatchIndex:
         self.suppressed_rows = 0
 
     def restore_stages(self, stages: Sequence[tuple[Name, Stage]]) -> None:
-        """Takes over these stages, in place of all that there are."""
+        """Replaces all stages by these."""
         self.stages, self.stage_bytes = {}, 0
         for name, stage in stages:
             self._restore(name, [stage])
 
     def stage(self, name: Name, token: bytes) -> Stage | None:
-        """Finds the stage of a token under a batch's name; None when there is none."""
+        """Returns the stage of a token under a batch's name; None if there is none."""
         return self.stages.get(name, {}).get(token)
 
     def all_stages(self) -> Iterator[tuple[Name, Stage]]:
-        """Yields every stage with its batch's name."""
         for name, stages in self.stages.items():
             for stage in stages.values():
                 yield name, stage
 
     def stages_there(self, name: Name, winners: Sequence[Winner]) -> bool:
-        """Tells whether every winner's stage is whole: its chunks 0..n-1, with the rows its message tells."""
+        """Returns whether every winner's stage is complete: its chunks 0..n-1, with the rows of its message."""
         return all(self._is_whole(name, winner) for winner in winners)
 
     def _is_whole(self, name: Name, winner: Winner) -> bool:
@@ -144,13 +149,14 @@ class BatchIndex:
         first_wins: bool,
         reads: bytes | None = None,
     ) -> Facts:
-        """Collects what `core.batches.COMMIT` needs to know about this commit. reads: the digest of what it reads."""
+        """Collects the facts about this commit for `core.batches.COMMIT`. reads: digest of what the batch reads."""
         record = self.committed.get(name)
         if record is None:
             before = self._name_before(name)
             known = None if before is None else before.digest
             previous = DigestMatch.compare(known, short_digest(previous_digest))
-            # Spark numbers a query's batches one by one, and one without tasks commits nothing: rows may come later.
+            # Spark numbers a query's batches consecutively, and a batch without tasks commits nothing: its rows may
+            # come later.
             is_ordered = run is None and previous_digest is None
             higher = is_ordered and self.committed.higher_name(name) is not None
             return Facts(False, self.stages_there(name, winners), previous, higher_version=higher)
@@ -166,14 +172,13 @@ class BatchIndex:
         )
 
     def _name_before(self, name: Name) -> CommittedName | None:
-        """Returns the name of batch n-1 for batch n; None where the version is not a batch id as Spark writes it, or is
-        the first."""
+        """Returns the name of batch n-1 for batch n; None if the version is not a batch id of Spark, or is the
+        first."""
         if not _LATER_BATCH_ID.fullmatch(name.version):
             return None
         return self.committed.get(replace(name, version=str(int(name.version) - 1)))
 
     def apply(self, position: int, entry: Entry, _now_ms: int = 0) -> Undo | None:
-        """Applies one entry; returns what undoes it, or None when it says nothing about batches."""
         if isinstance(entry, Staged):
             return self._staged(position, entry)
         if isinstance(entry, Dropped):
@@ -278,7 +283,7 @@ class BatchIndex:
 
 
 def totals(winners: Sequence[Winner]) -> tuple[int, bytes]:
-    """Rows of all winners and the sum of their fingerprints modulo 2^128."""
+    """Returns the rows of all winners, and the sum of their fingerprints modulo 2^128."""
     total = sum(int.from_bytes(winner.fingerprint, "little") for winner in winners)
     return sum(winner.rows for winner in winners), (total % (1 << 128)).to_bytes(16, "little")
 
@@ -295,7 +300,7 @@ def part(index: BatchIndex) -> IndexPart:
 
 @dataclass(frozen=True, slots=True)
 class BatchesSnapshot:
-    """Holds what stands in no other piece: two numbers, and of each kind of piece how many came before."""
+    """The content of the last piece: two numbers, and the number of pieces before it."""
 
     suppressed_rows: int
     older_position: int
@@ -303,7 +308,7 @@ class BatchesSnapshot:
 
 
 def snapshot_steps(index: BatchIndex) -> Steps:
-    """Makes pieces of everything that is known at the call, a step at a time; anything may change between."""
+    """Makes a snapshot of the present state in steps; anything may change between them."""
     committed = index.committed
     names, older, reads = list(committed.last.items()), committed.older.frozen(), committed.older_reads.frozen()
     stages = [(name, Stage(stage.owner, stage.token, dict(stage.chunks))) for name, stage in index.all_stages()]
@@ -327,7 +332,7 @@ def _steps(lists: list[tuple[str, list[Any], int]], suppressed_rows: int, older_
 
 
 class BatchesReader:
-    """Restores an empty index from its pieces, in their order. ValueError: they do not belong together."""
+    """Restores an empty index from its pieces, in their order. Raises ValueError if they do not belong together."""
 
     def __init__(self, index: BatchIndex) -> None:
         self._index = index
@@ -337,7 +342,6 @@ class BatchesReader:
         self._whole = False
 
     def take(self, what: str, data: bytes) -> None:
-        """Takes the next piece in."""
         kind = what.partition("/")[0]
         if kind == "batches":
             self._end(msgspec.msgpack.decode(data, type=BatchesSnapshot))
@@ -353,13 +357,13 @@ class BatchesReader:
             self._index.committed.older.extend(data)
 
     def finish(self) -> None:
-        """Ends the restore: that was all."""
+        """Checks that the last piece was read. Raises ValueError."""
         if not self._whole:
             raise ValueError("the saved index has no batches")
 
     def _end(self, rest: BatchesSnapshot) -> None:
         if rest.pieces != self._taken:
-            raise ValueError(f"{self._taken} pieces of batches, and {rest.pieces} were saved")
+            raise ValueError(f"{self._taken} pieces of batches instead of {rest.pieces}")
         names, stages = self._names, self._stages
         self._index.committed.restore(names)
         self._index.committed.older_position = rest.older_position

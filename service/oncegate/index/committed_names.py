@@ -1,16 +1,16 @@
-"""The names of committed batches: the last ones whole, of older ones enough to recognize a replay for ever.
+"""Names of committed batches: the last ones complete, older ones as records that recognise a replay for ever.
 
 An older name is a record of 60 bytes, in blocks sorted by key: key 20, digest of the input 16 (zeros: unknown), rows
-u64, wall_ms u64, nonce 8; integers are little-endian. Digest and nonce are hashes of the client's values, which need
-not be random in their first bytes.
+u64, wall_ms u64, nonce 8; integers are little-endian. Digest and nonce are hashes of the client's values, since those
+need not be random in their first bytes.
 
-The key of a name whose version is a number is a hash of the rest (12 bytes) and that number (big-endian), so that the
-names of a stream are neighbours and its blocks are full; the key of any other name is a hash of all of it. Older
-releases hashed numbers of 19 digits whole: they are looked up by both. Hashes are SHA-256, cut: two of a million names
-have one key with a lower probability than a flipped bit that no disk notices.
+The key of a name whose version is a number is a hash of the rest (12 bytes) and that number (big-endian). The names of
+a stream are therefore neighbours, and its blocks are full. The key of any other name is a hash of all of it. Older
+releases hashed numbers of 19 digits in full, so those are looked up by both keys. Hashes are truncated SHA-256. Two of
+a million names share a key with a lower probability than that of an undetected bit error of a disk.
 
-The hashes have no secret key. Who searches for two names with one key (2^48 hashes) needs to choose both, and so takes
-one of its own names for the other; to meet a name that somebody else chose takes 2^96.
+The hashes have no secret key. Finding two names with one key takes 2^48 hashes, and an attacker must choose both, so
+only two of its own names are confused. Finding a name with the key of another caller's name takes 2^96.
 """
 
 import hashlib
@@ -26,19 +26,19 @@ import numpy as np
 from oncegate.core.entries.kinds import Name, Span
 from oncegate.index.part import Undo
 
-# Large enough that a block's own overhead is nothing beside it, small enough to be copied in microseconds.
+# Large enough that a block's own overhead is negligible, small enough to be copied in microseconds.
 BLOCK_RECORDS = 512
 _DIGEST_BYTES, _NONCE_BYTES = 16, 8
 _RECORD = struct.Struct("<20s16sQQ8s")
 _SIZE_BYTES, _KEY_BYTES, _SERIES_BYTES = _RECORD.size, 20, 12
-# A key as three numbers, in its order.
+# A key as three numbers that sort like the key.
 _KEYS = np.dtype([("first", ">u8"), ("second", ">u8"), ("third", ">u4"), ("rest", "V40")])
 _NUMBER = re.compile("0|[1-9][0-9]{0,18}")
 _SHORT_DIGITS = 18
 
 
 class OlderName(NamedTuple):
-    """Describes a committed name of long ago by `short_digest` (None: unknown) and `short_nonce` of its commit."""
+    """The record of an older name: `short_digest` (None: unknown) and `short_nonce` of its commit."""
 
     digest: bytes | None
     rows: int
@@ -47,7 +47,7 @@ class OlderName(NamedTuple):
 
 
 class OlderNames:
-    """Maps names to what is known of them. A block never changes: it is replaced, so that `frozen` copies none."""
+    """Maps names to their records. A block is never modified but replaced, so that `frozen` copies none."""
 
     def __init__(self) -> None:
         self._blocks: list[bytes] = []
@@ -62,7 +62,7 @@ class OlderNames:
     __hash__ = None  # type: ignore[assignment]
 
     def get(self, name: Name) -> OlderName | None:
-        """Finds a name; None when it is not there."""
+        """Returns a name's record; None if there is none."""
         for key in _keys(name):
             number, at = self._place(key)
             if self._is_at(number, at, key):
@@ -73,9 +73,9 @@ class OlderNames:
         return OlderName(digest if any(digest) else None, rows, wall_ms, nonce)
 
     def highest(self, name: Name) -> int | None:
-        """Returns the highest number among the versions of a name's series; None where none is there.
+        """Returns the highest number among the versions of a name's series; None if there is none.
 
-        Numbers of 19 digits that an earlier version of this program has kept are not among them.
+        Numbers of 19 digits that an earlier version of this program recorded are ignored.
         """
         series = _series(name)
         number, at = self._place(series + b"\xff" * (_KEY_BYTES - _SERIES_BYTES))
@@ -85,7 +85,7 @@ class OlderNames:
         return int.from_bytes(key[_SERIES_BYTES:], "big") if key.startswith(series) else None
 
     def add(self, name: Name, what: OlderName) -> bool:
-        """Adds a name; False, and no effect, when it is there."""
+        """Adds a name. Returns False, without effect, if it is already there."""
         if self.get(name) is not None:
             return False
         key = _keys(name)[0]
@@ -106,19 +106,19 @@ class OlderNames:
         return True
 
     def remove(self, name: Name) -> None:
-        """Takes back an `add`."""
+        """Undoes an `add`."""
         number, at = self._place(_keys(name)[0])
         rest = self._blocks[number][:at] + self._blocks[number][at + _SIZE_BYTES :]
         self._put(number, *([rest] if rest else []))
 
     def frozen(self) -> list[bytes]:
-        """Returns all records as they are now, sorted by key, in blocks."""
+        """Returns all present records, sorted by key, in blocks."""
         return list(self._blocks)
 
     def extend(self, data: bytes) -> None:
-        """Adds records that `frozen` gave, after those that are there. ValueError: these are none, or out of order."""
+        """Appends records from `frozen`. Raises ValueError if they are malformed or out of order."""
         if len(data) % _SIZE_BYTES:
-            raise ValueError(f"{len(data)} bytes are no records of {_SIZE_BYTES}")
+            raise ValueError(f"{len(data)} bytes are not whole records of {_SIZE_BYTES} bytes")
         if not _is_rising((self._blocks[-1][-_SIZE_BYTES:] if self._blocks else b"") + data):
             raise ValueError("older names out of order")
         step = BLOCK_RECORDS * _SIZE_BYTES
@@ -127,12 +127,12 @@ class OlderNames:
         self._firsts += [block[:_KEY_BYTES] for block in blocks]
 
     def _put(self, number: int, *blocks: bytes) -> None:
-        """Puts these in place of a block."""
+        """Replaces a block by these."""
         self._blocks[number : number + 1] = blocks
         self._firsts[number : number + 1] = [block[:_KEY_BYTES] for block in blocks]
 
     def _place(self, key: bytes) -> tuple[int, int]:
-        """Finds where a key is, or would be: block and byte."""
+        """Returns where a key is, or would be inserted: block and byte."""
         number = max(0, bisect_right(self._firsts, key) - 1)
         if not self._blocks:
             return 0, 0
@@ -145,17 +145,17 @@ class OlderNames:
 
 
 def short_digest(digest: bytes | None) -> bytes | None:
-    """Returns what is kept of an input's digest; None for None."""
+    """Returns the part of an input's digest that is kept; None for None."""
     return None if digest is None else hashlib.sha256(digest).digest()[:_DIGEST_BYTES]
 
 
 def short_nonce(nonce: bytes) -> bytes:
-    """Returns what is kept of a commit's nonce."""
+    """Returns the part of a commit's nonce that is kept."""
     return hashlib.sha256(nonce).digest()[:_NONCE_BYTES]
 
 
 def _is_rising(data: bytes) -> bool:
-    """Tells whether each record's key is greater than the one before."""
+    """Returns whether each record's key is greater than the previous one."""
     keys = np.frombuffer(data, _KEYS)
     is_less, is_equal = np.zeros(max(0, len(keys) - 1), np.bool_), np.ones(max(0, len(keys) - 1), np.bool_)
     for word in ("first", "second", "third"):
@@ -166,17 +166,19 @@ def _is_rising(data: bytes) -> bool:
 
 
 def _is_next(block: bytes, at: int, key: bytes) -> bool:
-    """Tells whether the record before is of the same series: then more will come right here, behind a full block."""
+    """Returns whether the previous record is of the same series: the next ones will then follow here, after a full
+    block.
+    """
     return block[at - _SIZE_BYTES : at - _SIZE_BYTES + _SERIES_BYTES] == key[:_SERIES_BYTES]
 
 
 def number_of(version: str) -> int | None:
-    """Returns a version as a number; None where it is not one as Spark writes it, in at most 19 digits."""
+    """Returns a version as a number; None if it is not a number of at most 19 digits in Spark's form."""
     return int(version) if _NUMBER.fullmatch(version) else None
 
 
 def _keys(name: Name) -> list[bytes]:
-    """Returns the key of a name, and behind it the one by which earlier versions of this program have kept it."""
+    """Returns the key of a name, followed by the key under which earlier versions of this program recorded it."""
     number = number_of(name.version)
     by_text = hashlib.sha256(f"{_rest(name)}:{name.version}".encode()).digest()[:_KEY_BYTES]
     if number is None:
@@ -194,25 +196,27 @@ def _rest(name: Name) -> str:
 
 
 BatchAsk = tuple[bytes | None, bytes]
-# A few hours of micro-batches, by app, topic and write_id; of older ones 60 bytes are kept for ever, or 120 where the
-# digest of what they read is known.
+# A few hours of micro-batches, by app, topic and write_id. An older name keeps 60 bytes for ever, or 120 if the digest
+# of what it read is known.
 NAMES_REMEMBERED = 1_000
-# Of all series: some 100 MB. A hundred streams have their thousand each.
+# Limit for all series together: some 100 MB. A hundred streams have their thousand each.
 NAMES_REMEMBERED_IN_ALL = 100_000
-# Of one name: each is a restart of its job, or a repeat with another nonce. The oldest goes.
+# Limit per name: each ask is a restart of its job, or a repeat with another nonce. The oldest is dropped.
 ASKS_REMEMBERED = 100
-# Of all names, reckoned as objects: three asks of each. Beyond, names kept longest give up all but their last.
+# Limit for all names, estimated as objects: three asks each. Above it, the oldest names keep only their last ask.
 ASKS_BYTES_IN_ALL = 64 << 20
 ASK_BYTES = 160
 
 
 @dataclass(frozen=True, slots=True)
 class CommittedName:
-    """Describes a committed name; `asks` holds (run, nonce) of the last commits asked for under it.
+    """A committed name. `asks` holds (run, nonce) of the last commits that were asked for under it.
 
-    position: of the entry that committed it. kept_position: of the entry that made it one of the last. nonce, digest
-    (of the input) and reads (of what was read): in short (`older_names`). Of an older name fingerprint, run, spans,
-    suppressed rows and asks are forgotten.
+    position: of the entry that committed it.
+    kept_position: of the entry that made it one of the last names.
+    nonce, digest (of the input), reads (of what was read): truncated, as in an older name.
+
+    An older name has lost fingerprint, run, spans, suppressed rows and asks.
     """
 
     run: bytes | None
@@ -230,25 +234,25 @@ class CommittedName:
 
 
 class CommittedNames:
-    """Maps names to what was committed under them. Which are the last is counted in entries, never read from a clock.
+    """Maps names to their commits. Which names are the last is determined by counting entries, never by a clock.
 
-    older_position: of the last entry that made a name an older one, on which all that is told of older ones rests.
+    older_position: of the last entry that made a name an older one; answers about older names depend on it.
     """
 
     def __init__(self) -> None:
         self.last: dict[Name, CommittedName] = {}
         self.older = OlderNames()
-        # Of those whose reads are known: their digest in place of that of the input.
+        # Names whose reads are known, with the digest of those in place of the input's.
         self.older_reads = OlderNames()
         self.older_position = 0
         self._count = 0
         self._names: dict[int, Name] = {}
-        # Positions that are keys of `_names`, rising: of all, and of each series.
+        # Positions that are keys of `_names`, rising: of all names, and of each series.
         self._order: list[int] = []
         self._series: dict[tuple[str, str, str], list[int]] = {}
-        # Of the last names, by app and topic.
+        # Number of last names by app and topic.
         self._by_app: Counter[tuple[str, str]] = Counter()
-        # What the asks of all take, and the positions of names with several, rising.
+        # The bytes of all asks, and the positions of names with several, rising.
         self.asks_bytes = 0
         self._several: list[int] = []
 
@@ -256,7 +260,7 @@ class CommittedNames:
         return self._count
 
     def get(self, name: Name) -> CommittedName | None:
-        """Finds a name; None when nothing was committed under it."""
+        """Returns a name's commit; None if nothing was committed under it."""
         record = self.last.get(name)
         if record is not None:
             return record
@@ -268,8 +272,10 @@ class CommittedNames:
         return CommittedName(None, older.nonce, older.digest, older.rows, None, (), 0, older.wall_ms, at, at, (), reads)
 
     def higher_name(self, name: Name) -> Name | None:
-        """Finds the highest number of the name's series that is committed, where it is above the name's; None where
-        there is none, or the name's version is no number."""
+        """Returns the name with the highest committed number of the series, if that is above this name's.
+
+        None if there is none, or the version is not a number.
+        """
         number = number_of(name.version)
         if number is None:
             return None
@@ -283,11 +289,11 @@ class CommittedNames:
         return found_name if highest > number else None
 
     def is_first(self, name: Name) -> bool:
-        """Tells whether the last names have no other one of this app and topic, whatever its version and write_id."""
+        """Returns whether this is the only last name of its app and topic, whatever its version and write_id."""
         return self._by_app[name.app, name.topic] == (name in self.last)
 
     def commit(self, name: Name, record: CommittedName) -> Undo:
-        """Takes in a name that was not committed; returns what takes it back."""
+        """Adds a name that was not committed. Returns the undo."""
         self._count += 1
         undo_keep = self._keep(name, record)
 
@@ -298,12 +304,12 @@ class CommittedNames:
         return undo
 
     def ask(self, position: int, name: Name, ask: BatchAsk, digest: bytes | None = None) -> tuple[bool, Undo]:
-        """Takes note of a commit asked for under a committed name; returns whether it was known, and what undoes it.
+        """Records a commit asked for under a committed name. Returns whether the ask was known, and the undo.
 
-        digest: of the input from now on, in short; None: it stays.
+        digest: truncated digest that replaces the input's; None: no change.
         """
         record = self.get(name)
-        assert record is not None, "only of a committed name is an ask an entry"
+        assert record is not None, "only a committed name can be asked for again"
         if ask in record.asks:
             return True, _nothing
         asks = (*record.asks, ask)[-ASKS_REMEMBERED:]
@@ -320,7 +326,7 @@ class CommittedNames:
         return False, undo
 
     def _ask(self, name: Name, record: CommittedName) -> None:
-        """Puts a record of other asks in the place of a name's."""
+        """Replaces a name's record by one with other asks."""
         self._count_asks(self.last[name], -1)
         self.last[name] = record
         self._count_asks(record, 1)
@@ -332,7 +338,7 @@ class CommittedNames:
             self._several[at : at + (sign < 0)] = [record.kept_position] if sign > 0 else []
 
     def _with_fewer_asks(self) -> Undo:
-        """Lets names give up asks while all together take too much; those first that were kept first."""
+        """Drops asks while all together exceed the limit, from the oldest names first."""
         before: list[tuple[Name, CommittedName]] = []
         while self.asks_bytes > ASKS_BYTES_IN_ALL and self._several:
             name = self._names[self._several[0]]
@@ -346,12 +352,12 @@ class CommittedNames:
         return undo
 
     def restore(self, last: list[tuple[Name, CommittedName]]) -> None:
-        """Takes over the last names, in place of everything but the older ones."""
+        """Replaces everything except the older names."""
         self.last, self._names, self._order, self._series = {}, {}, [], {}
         self._by_app, self.asks_bytes, self._several = Counter(), 0, []
         for name, record in sorted(last, key=lambda one: one[1].kept_position):
             self._put(name, record)
-        # One that was asked for again is among the older ones too.
+        # A name that was asked for again is among the older names too.
         self._count = len(self.older) + sum(self.older.get(name) is None for name in self.last)
 
     def _keep(self, name: Name, record: CommittedName) -> Undo:
@@ -417,4 +423,4 @@ def _series_of(name: Name) -> tuple[str, str, str]:
 
 
 def _nothing() -> None:
-    """Takes back nothing."""
+    """Undoes nothing."""

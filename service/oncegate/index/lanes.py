@@ -1,7 +1,7 @@
-"""Knows what clients have written into Kafka themselves, by lane, as far as it was entered into the ledger.
+"""Sequences that clients wrote into Kafka themselves, by lane, as far as they were entered into the ledger.
 
-A lane is the sequences of one producer in one topic; a topic that has one is written by lanes only. A pure function of
-the ledger's entries.
+A lane is the sequences of one producer in one topic. A topic that has a lane is written only by lanes. A pure function
+of the ledger's entries.
 """
 
 from dataclasses import dataclass, field, replace
@@ -15,17 +15,21 @@ from oncegate.core.entries.producers import LaneOpened, LaneWritten
 from oncegate.index.part import Undo
 from oncegate.index.producers.intervals import Intervals, count_of, raw_spans
 
-# Number, topic, producer, partition, position, and two little-endian uint64 columns, first and last, behind each other.
+# Number, topic, producer, partition, position, and two columns of little-endian uint64: all first, then all last
+# sequences.
 LaneSnapshot = tuple[int, str, str, int, int, bytes]
-# The lanes, and where each partition is read on.
+# The lanes, and the next offset to read of each partition.
 LanesSnapshot = tuple[list[LaneSnapshot], dict[int, int]]
 _WRITTEN = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """Holds what is known of one lane. `written`: its sequences, entered or about to be. `position`: of the last entry
-    about it. Never changed: another takes its place."""
+    """A lane of one producer in one topic. Immutable: a change replaces it.
+
+    written: its sequences that are entered or about to be.
+    position: of the last entry about it.
+    """
 
     number: int
     topic: str
@@ -35,14 +39,16 @@ class Lane:
     written: Intervals = field(default_factory=Intervals.empty)
 
     def within(self, first: int, last: int) -> U64:
-        """Returns the sequences from `first` to `last`, both of them too, that are written: shape (k, 2), in order."""
+        """Returns the written sequences from `first` to `last`, inclusive: shape (k, 2), in order."""
         begin = int(np.searchsorted(self.written.last, np.uint64(first)))
         end = int(np.searchsorted(self.written.first, np.uint64(last), "right"))
         found = np.stack((self.written.first[begin:end], self.written.last[begin:end]), axis=1)
         return np.clip(found, np.uint64(first), np.uint64(last))
 
     def cover(self, acked: int) -> Cover:
-        """Tells whether all sequences up to this one are written, some are not, or none that is as high is."""
+        """Returns whether all sequences up to this one are written (WHOLE), some are not (OPEN), or none as high is
+        (BEYOND).
+        """
         if not len(self.written) or int(self.written.last[-1]) < acked:
             return Cover.BEYOND
         is_whole = int(self.written.first[0]) == 0 and int(self.written.last[0]) >= acked
@@ -50,9 +56,10 @@ class Lane:
 
 
 class LaneIndex:
-    """Knows the lanes of one shard, and up to where the records of each partition are entered.
+    """The lanes of one shard, and the offset up to which each partition's records are entered.
 
-    rows: how many sequences are entered, of all lanes together, those that were acked too."""
+    rows: number of sequences entered over all lanes, acked ones included.
+    """
 
     def __init__(self) -> None:
         self.rows = 0
@@ -65,24 +72,23 @@ class LaneIndex:
         return len(self._lanes)
 
     def get(self, topic: str, producer: str) -> Lane | None:
-        """Finds a lane; None where it was never opened."""
+        """Returns a lane; None if it was never opened."""
         return self._lanes.get((topic, producer))
 
     def numbered(self, number: int) -> Lane | None:
-        """Finds a lane by its number, from 1 on; None: there is none yet."""
+        """Returns a lane by its number, from 1 on; None if there is none yet."""
         key = self._by_number.get(number)
         return None if key is None else self._lanes[key]
 
     def writes(self, topic: str) -> bool:
-        """Tells whether a topic is written by lanes."""
+        """Returns whether a topic is written by lanes."""
         return topic in self._topics
 
     def next_offset(self, partition: int) -> int:
-        """Tells from which offset on the records of a partition are not entered yet."""
+        """Returns the first offset of a partition's records that is not entered yet."""
         return self._next.get(partition, 0)
 
     def apply(self, position: int, entry: Entry, _now_ms: int = 0) -> Undo | None:
-        """Applies one entry; returns what undoes it, or None when it is about no lane."""
         match entry:
             case LaneOpened():
                 return self._open(Lane(entry.lane, entry.topic, entry.producer, entry.partition, position))
@@ -122,7 +128,6 @@ class LaneIndex:
         self._topics[lane.topic] = self._topics.get(lane.topic, 0) + 1
 
     def snapshot(self) -> LanesSnapshot:
-        """Returns all that is known, as lists of its own."""
         lanes = [
             (one.number, one.topic, one.producer, one.partition, one.position, _packed(one.written))
             for one in self._lanes.values()
@@ -130,7 +135,7 @@ class LaneIndex:
         return lanes, dict(self._next)
 
     def restore(self, saved: LanesSnapshot) -> None:
-        """Takes over what was saved, in place of everything; ValueError: it is not whole."""
+        """Replaces everything by saved lanes. Raises ValueError if they are damaged."""
         self._lanes, self._by_number, self._topics, self._next = {}, {}, {}, dict(saved[1])
         for number, topic, producer, partition, position, packed in saved[0]:
             self._put(Lane(number, topic, producer, partition, position, _unpacked(packed)))
@@ -147,7 +152,7 @@ def _packed(intervals: Intervals) -> bytes:
 
 def _unpacked(packed: bytes) -> Intervals:
     if len(packed) % 16:
-        raise ValueError(f"{len(packed)} bytes are no two columns")
+        raise ValueError(f"{len(packed)} bytes are not two columns of uint64")
     first, last = np.frombuffer(packed, "<u8").astype(np.uint64).reshape(2, -1)
     if len(first) and not (bool((first <= last).all()) and bool((last[:-1] < first[1:]).all())):
         raise ValueError("intervals out of order")

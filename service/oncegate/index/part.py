@@ -1,7 +1,7 @@
-"""Defines a part of a shard's index: how entries change it, how a snapshot holds it; and makes snapshots of all parts.
+"""Defines a part of a shard's index: how entries change it and how a snapshot holds it. Makes snapshots of all parts.
 
-A snapshot is named pieces of bytes; each part's codec is beside the part. The pieces become entries here, which replace
-those that made the index when a ledger is compacted.
+A snapshot consists of named pieces of bytes; each part's codec is in the part's module. The pieces become entries here
+and replace the entries that made the index when a ledger is compacted.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -16,31 +16,33 @@ import msgspec
 from oncegate.core.entries.kinds import Entry, SnapshotPiece
 
 Undo = Callable[[], None]
-# Name and bytes. The name is the kind, or kind/number where there may be several.
+# Name and bytes. The name is the kind, or kind/number if there may be several.
 Piece = tuple[str, bytes]
-# Pieces in steps of a few milliseconds, between which anything may change. To be gone through, or closed.
+# Pieces in steps of a few milliseconds, between which anything may change. Exhaust or close the generator.
 Steps = Generator[list[Piece], None, None]
 _encode = msgspec.msgpack.Encoder().encode
 
 
 class Reader(Protocol):
-    """Restores an empty part from its pieces, in their order. Raises ValueError: they do not belong together."""
+    """Restores an empty part from its pieces, in their order. Raises ValueError if they do not belong together."""
 
     def take(self, what: str, data: bytes) -> None:
-        """Takes the next piece in."""
+        """Reads the next piece."""
 
     def finish(self) -> None:
-        """Ends the restore, after the parts before this one in the index's list."""
+        """Ends the restore. The parts before this one in the index's list are restored already."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexPart:
-    """Describes one part of a shard's index, by functions over its state.
+    """One part of a shard's index, as functions over its state.
 
-    kinds: of its pieces. snapshot: begins a snapshot of this moment. restore: begins to read one.
-    apply: takes one entry in by position, entry and the monotonic time in ms; returns the undo, or None when the entry
-    is not about this part; undos are called newest first. None: another part applies its entries.
-    count: how much there is, by kind, of what a deletion of the namespace would forget.
+    kinds: of its pieces.
+    snapshot: begins a snapshot of the present state.
+    restore: begins to read a snapshot.
+    apply: applies an entry, given its position and the monotonic time in ms. Returns the undo, or None if the entry
+    does not concern this part. Undos are called newest first. None: another part applies its entries.
+    count: content that deleting the namespace would forget, by kind.
     """
 
     kinds: tuple[str, ...]
@@ -51,7 +53,7 @@ class IndexPart:
 
 
 class _WholeReader:
-    """Restores a part that is one piece, with `absent` in place of a piece that an older snapshot does not have."""
+    """Restores a part that is a single piece. absent: called if an older snapshot does not have it."""
 
     def __init__(self, value_type: Any, load: Callable[[Any], object], absent: Callable[[], object]) -> None:
         self._type = value_type
@@ -64,7 +66,6 @@ class _WholeReader:
         self._finish = lambda: self._load(saved)
 
     def finish(self) -> None:
-        """Restores what was read."""
         self._finish()
 
 
@@ -77,10 +78,11 @@ def whole(
     count: Callable[[], Mapping[str, int]] = dict,
     absent: Callable[[], object] = bool,
 ) -> IndexPart:
-    """Makes a part that a snapshot holds as one piece, the msgpack of a `value_type`.
+    """Returns a part that a snapshot holds as one piece, the msgpack of a `value_type`.
 
-    save: returns everything as values that no later change alters. load: replaces everything by them; raises
-    ValueError. absent: called in place of `load` where an older snapshot has no such piece.
+    save: returns everything, as values that no later change alters.
+    load: replaces everything by such values; raises ValueError.
+    absent: called in place of `load` if an older snapshot has no such piece.
     """
     return IndexPart(
         (kind,), lambda: _one_step(kind, _encode(save())), partial(_WholeReader, value_type, load, absent), apply, count
@@ -91,25 +93,24 @@ def _one_step(kind: str, data: bytes) -> Steps:
     yield [(kind, data)]
 
 
-# A piece is one entry: far below what a frame may hold, large enough that there are few.
+# A piece is one entry: far below the maximum of a frame, and large enough that there are few.
 PIECE_BYTES = 16 << 20
 END = "end"
 
 
 def snapshot_steps(parts: Iterable[IndexPart]) -> Generator[list[SnapshotPiece], None, None]:
-    """Makes pieces of everything that is known at the call, what waits for the ledger included.
+    """Makes a snapshot of the present state as pieces, including changes that wait for the ledger.
 
-    `part` of an entry counts the pieces that still come. In steps of a few milliseconds, between which anything may
-    change: lists of names, and of what else there is, are copied at once, and all of the archives, each of which is a
-    MiB of ids.
+    `part` of an entry counts the pieces of its kind that follow. Anything may change between the steps, which take a
+    few milliseconds: lists of names and the like are copied at once, and so are the archives, each a MiB of ids.
 
-    A step raises SnapshotStopped when the claims could not be gone through to the end. To be gone through, or closed.
+    A step raises SnapshotStopped if the claims could not be completed. Exhaust or close the generator.
     """
     return _entries([part.snapshot() for part in parts])
 
 
 def _entries(parts: Sequence[Steps]) -> Generator[list[SnapshotPiece], None, None]:
-    # Closed whatever the end, for an error's traceback would keep them, and with them the index.
+    # Closed in any case: an error's traceback would keep the generators alive, and with them the index.
     with ExitStack() as closed:
         for steps in parts:
             closed.enter_context(closing(steps))
@@ -125,10 +126,10 @@ def _cut(what: str, data: bytes) -> Iterator[SnapshotPiece]:
 
 
 class SnapshotReader:
-    """Restores a shard's index from its pieces, as they are read; ValueError when they do not belong together.
+    """Restores a shard's index from its pieces while they are read. Raises ValueError if they do not belong together.
 
-    Claims, names and ranges go into their part as they come: the next are read meanwhile, never all held. A kind of
-    piece that no part has is a later version's, and passed over.
+    Claims, names and ranges are restored piece by piece, so that a snapshot is never held in full. Pieces of an unknown
+    kind are from a later version and are ignored.
     """
 
     def __init__(self, parts: Sequence[IndexPart]) -> None:
@@ -137,7 +138,7 @@ class SnapshotReader:
         self._begun: list[SnapshotPiece] = []
 
     def take(self, piece: SnapshotPiece) -> None:
-        """Takes one piece in; restores the rest of the index after the last one."""
+        """Reads one piece. Restores the rest of the index after the last one."""
         if (
             piece.what != END
             and self._begun

@@ -1,4 +1,4 @@
-"""The settings of a namespace, when its ids retire, how often each set of ids was forgotten, and its topics elsewhere.
+"""Settings of a namespace, retirement times of its ids, forgotten dedup scopes, and ids of its external topics.
 
 Each part is a pure function of the ledger's entries.
 """
@@ -11,30 +11,29 @@ from oncegate.core.claims import LeaseExpiry
 from oncegate.core.entries.kinds import Entry, IdentifiedBy, NamespaceSet, Retired, SetForgotten, SetWritten
 from oncegate.index.part import Undo
 
-# Ids retire by buckets of a 24th of the horizon, so at most 8 % of it late; each bucket is one short entry.
+# Ids retire by buckets of a 24th of their retention, so at most 8 % late; each bucket is one short entry.
 BUCKETS_PER_HORIZON = 24
 BUCKET_MS_MIN = 1_000
-# A restart loses the count of the bucket that is not full: a process that is started daily still counts 23 hours.
+# A restart loses the partial bucket: a process that is restarted daily still counts 23 hours of it.
 BUCKET_MS_MAX = 3_600_000
 # The namespace's settings, and the ledger's clock at its last retirements.
 SettingsSnapshot = tuple[NamespaceSet, tuple[int, ...]]
 
 
 def bucket_ms(horizon_ms: int) -> int:
-    """Returns the length of a bucket of ids that retire together, rounded up: each is known for the horizon at
-    least."""
+    """Returns the length of an expiry bucket, rounded up so that every id lives at least the whole retention."""
     return min(max(BUCKET_MS_MIN, -(-horizon_ms // BUCKETS_PER_HORIZON)), BUCKET_MS_MAX)
 
 
 def buckets_kept(horizon_ms: int) -> int:
-    """Computes how many buckets make the horizon."""
+    """Returns the number of buckets in the retention."""
     return max(BUCKETS_PER_HORIZON, -(-horizon_ms // bucket_ms(horizon_ms)))
 
 
 class NamespaceSettings:
-    """Holds the settings in force and the position of their entry.
+    """The current settings, and the position of their entry.
 
-    buckets: the ledger's clock at the last retirements, oldest first, as many as the horizon has.
+    buckets: the ledger's clock at the last retirements, oldest first, as many as the retention has.
     let_expire: called with `lease_expiry` whenever it may have changed.
     """
 
@@ -45,7 +44,7 @@ class NamespaceSettings:
         self._let_expire = let_expire
 
     def apply(self, position: int, entry: Entry, _now_ms: int = 0) -> Undo | None:
-        """Applies one entry; returns what undoes it, or None. Buckets of another length add up to nothing."""
+        """Applies one entry. Returns its undo, or None. A change of the bucket length discards the counted buckets."""
         if not isinstance(entry, NamespaceSet | Retired):
             return None
         before = self.in_force, self.position, self.buckets
@@ -65,27 +64,28 @@ class NamespaceSettings:
         return undo
 
     def snapshot(self) -> SettingsSnapshot:
-        """Returns the settings and the buckets."""
         return self.in_force, self.buckets
 
     def restore(self, saved: SettingsSnapshot) -> None:
-        """Puts saved settings in force."""
         self.in_force, self.buckets = saved
         self._obey()
 
     def _obey(self) -> None:
-        """Applies the `lease_expiry` in force."""
         self._let_expire(LeaseExpiry(self.in_force.lease_expiry))
 
 
 def absent() -> None:
-    """Raises ValueError: each version saves the settings."""
+    """Raises ValueError: every version saves the settings."""
     raise ValueError("the saved index has no settings")
 
 
 class IdSetsSnapshot(NamedTuple):
-    """Holds of each set how often it was forgotten, by whose token last; of each set and topic the topic's id; and the
-    same of rows that are identified otherwise: how, and by whose name."""
+    """A snapshot of forgotten dedup scopes and of external topics.
+
+    forgotten: by scope, how often it was forgotten, and the token that did it last.
+    written: (scope, topic, topic id).
+    others: the same for rows identified otherwise: (how, name, topic, topic id).
+    """
 
     forgotten: dict[str, tuple[int, bytes]]
     written: list[tuple[str, str, bytes]]
@@ -93,32 +93,32 @@ class IdSetsSnapshot(NamedTuple):
 
 
 class IdSetIndex:
-    """Knows the sets of ids of one shard that were forgotten, and the identity of topics elsewhere."""
+    """The dedup scopes of one shard that were forgotten, and the ids of external topics."""
 
     def __init__(self) -> None:
         self._forgotten: dict[str, tuple[int, bytes]] = {}
         self._topics: dict[tuple[int, str], dict[str, bytes]] = {}
 
     def generation(self, id_set: str) -> int:
-        """Returns how often a set was forgotten as a whole."""
+        """Returns how often a dedup scope was forgotten as a whole."""
         return self._forgotten.get(id_set, (0, b""))[0]
 
     @property
     def forgotten_sets(self) -> list[str]:
-        """Returns the names of the sets that were forgotten as a whole, sorted."""
+        """Returns the names of the dedup scopes that were forgotten as a whole, sorted."""
         return sorted(self._forgotten)
 
     def forgotten_by(self, id_set: str) -> bytes:
-        """Returns the token of who forgot a set last; empty: nobody did."""
+        """Returns the token that forgot a dedup scope last; empty if it never was."""
         return self._forgotten.get(id_set, (0, b""))[1]
 
     def topic_id(self, identified_by: IdentifiedBy, name: str, topic: str) -> bytes | None:
-        """Returns the id that a topic had when rows of a set, a producer or an app were first written to it; None: none
-        were."""
+        """Returns the id that a topic had when rows of a dedup scope, producer or app were first written to it; None if
+        none were.
+        """
         return self._topics.get((identified_by, name), {}).get(topic)
 
     def apply(self, position: int, entry: Entry, _now_ms: int = 0) -> Undo | None:
-        """Applies one entry; returns what undoes it, or None when it is about no set."""
         match entry:
             case SetForgotten(id_set=id_set):
                 return self._forget(id_set, entry.token)
@@ -154,13 +154,11 @@ class IdSetIndex:
         return undo
 
     def snapshot(self) -> IdSetsSnapshot:
-        """Returns all that is known, as containers of its own."""
         every = [(*key, topic, topic_id) for key, topics in self._topics.items() for topic, topic_id in topics.items()]
         written = [(name, topic, topic_id) for by, name, topic, topic_id in every if by == IdentifiedBy.IDS]
         return IdSetsSnapshot(dict(self._forgotten), written, tuple(one for one in every if one[0] != IdentifiedBy.IDS))
 
     def restore(self, saved: IdSetsSnapshot) -> None:
-        """Takes over what was saved, in place of everything."""
         self._forgotten, self._topics = dict(saved.forgotten), {}
         for by, name, topic, topic_id in (*((IdentifiedBy.IDS, *one) for one in saved.written), *saved.others):
             self._topics.setdefault((by, name), {})[topic] = topic_id

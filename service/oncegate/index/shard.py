@@ -1,4 +1,4 @@
-"""Holds everything a shard knows, in memory, as a list of parts: claims, batches, topics, producers, lanes and more."""
+"""The whole in-memory state of a shard, as a list of parts: claims, batches, topics, producers, lanes and more."""
 
 from collections.abc import Generator, Iterator
 from functools import partial
@@ -30,14 +30,14 @@ from oncegate.index.table.arrays import NO_COLD
 from oncegate.index.table.grants import NO_CLAIM
 from oncegate.index.topics import TopicIndex
 
-# Entries that mean nothing to any part but the claims: most of them all.
+# Entries that concern only claims; they are the majority.
 _OF_CLAIMS = (Claimed, Completed, Released, Taken)
 
 
 class ShardIndex:
-    """Holds everything a shard knows, rebuilt from its ledger by the same `apply` that live entries go through.
+    """The state of a shard, rebuilt from its ledger by the same `apply` as for live entries.
 
-    Claims are applied first, by `index.claims.apply`; then the other parts, in their order.
+    `index.claims.apply` applies an entry to the claims first; then follow the other parts, in their order.
     """
 
     def __init__(self, claims: ClaimStore | None = None) -> None:
@@ -52,7 +52,7 @@ class ShardIndex:
         self._reader: SnapshotReader | None = None
 
     def _in_order(self) -> tuple[IndexPart, ...]:
-        """Lists the parts in the order of their pieces in a snapshot, in which they are restored, too."""
+        """Returns the parts in the order in which a snapshot saves and restores them."""
         claims, (producers, producer_writers) = ClaimParts(self.claims), producer_parts(self.producers)
         offsets, lanes, audit, spilled = self.source_offsets, self.lanes, self.audit_trail, self.spilled_rows
         sets, ids, own = self.id_sets, self.source_ids, self.settings
@@ -76,7 +76,7 @@ class ShardIndex:
         )
 
     def apply(self, position: int, entry: Entry, now_ms: int) -> tuple[Undo, Undo]:
-        """Applies one entry; returns its undo, and what settles it once it is durable."""
+        """Applies one entry. Returns its undo, and a callable that settles it once it is durable."""
         store = self.claims
         change = apply(store, position, entry, now_ms)
         if change is not None and isinstance(entry, _OF_CLAIMS):
@@ -97,25 +97,29 @@ class ShardIndex:
         return undo_all, settle_claims
 
     def held(self) -> dict[str, int]:
-        """Counts what a deletion would forget, by kind, kinds of which there is none left out: all but the settings."""
+        """Counts the content that deleting the namespace would forget, by kind, without empty kinds and without the
+        settings.
+        """
         counts: dict[str, int] = {}
         for part in self._parts:
             counts |= {kind: count for kind, count in part.count().items() if count}
         return counts
 
     def snapshot(self) -> Iterator[SnapshotPiece]:
-        """Makes entries of everything, which replace all those so far; nothing may change before the last is made."""
+        """Returns entries that replace all entries so far. Nothing may change before the last one is made."""
         return (entry for entries in self.snapshot_steps() for entry in entries)
 
     def snapshot_steps(self) -> Generator[list[SnapshotPiece], None, None]:
-        """Makes the same, as it is at the call, in steps between which the index may change.
+        """Makes a snapshot of the present state in steps, between which the index may change.
 
-        A step raises SnapshotStopped when a change was undone since, or rows ran out: then it is begun again.
+        A step raises SnapshotStopped if a change was undone or rows ran out; then begin again.
         """
         return snapshot_steps(self._parts)
 
     def replayed(self, position: int, entry: Entry) -> None:
-        """Applies an entry for good that is not about claims alone; the claims have applied it already."""
+        """Applies a replayed entry that does not concern claims alone, and that the claims have already applied. It is
+        not undone.
+        """
         if isinstance(entry, SnapshotPiece):
             self._restore(entry)
             return
@@ -123,14 +127,14 @@ class ShardIndex:
             one(position, entry, 0)
 
     def _restore(self, piece: SnapshotPiece) -> None:
-        """Takes one piece of a snapshot in; the reader goes with the last."""
+        """Reads one piece of a snapshot, and drops the reader after the last one."""
         self._reader = self._reader or SnapshotReader(self._parts)
         self._reader.take(piece)
         if piece.what == END:
             self._reader = None
 
     def _let_expire(self, expiry: LeaseExpiry) -> None:
-        """Applies the namespace's `lease_expiry` to ids and sequences."""
+        """Applies the namespace's `lease_expiry` setting to ids and sequences."""
         self.claims.let_expire(expiry)
         self.producers.let_expire(expiry)
 

@@ -1,7 +1,7 @@
-"""The offsets of each job's source by app, topic and write_id, and the source of each producer's sequences.
+"""Source offsets of each job by app, topic and write_id, and the source of each producer's sequences.
 
-The bytes of offsets are the job's own, and are not read here. An entry without them makes the earlier ones unknown:
-they are of a place that the job has left, and a job that began there would write rows twice. Each part is a pure
+The bytes of offsets are the job's own and are never decoded here. An entry without offsets makes the earlier ones
+unknown: the job has moved on from them, and a job that started there would write rows twice. Each part is a pure
 function of the ledger's entries.
 """
 
@@ -15,21 +15,21 @@ from oncegate.index.part import Undo
 
 SourceKey = tuple[str, str, str]
 SourceOffsetsSnapshot = list[tuple[SourceKey, tuple[int, bytes]]]
-# Of all jobs: some 45,000 sources of a few partitions each. Beyond, the oldest are forgotten.
+# Limit for all jobs: some 45,000 sources of a few partitions each. Above it the oldest are forgotten.
 BYTES_IN_ALL = 16 << 20
-# What a job's own cost beside them, as objects.
+# Overhead of a job's Python objects.
 _OVERHEAD_BYTES = 300
 
 
 class JobOffsets(NamedTuple):
-    """Holds the offsets of one entry, and its position in the ledger."""
+    """The offsets of one entry, and its position in the ledger."""
 
     position: int
     offsets: bytes
 
 
 class SourceOffsets:
-    """Maps app, topic and write_id to the offsets of their source; a pure function of the ledger's entries."""
+    """Maps app, topic and write_id to the offsets of their source. A pure function of the ledger's entries."""
 
     def __init__(self) -> None:
         self._recorded: dict[SourceKey, JobOffsets] = {}
@@ -39,11 +39,10 @@ class SourceOffsets:
         self._order: list[int] = []
 
     def get(self, app: str, topic: str, write_id: str = "") -> JobOffsets | None:
-        """Returns the offsets of a job; None: there are none."""
+        """Returns the offsets of a job; None if there are none."""
         return self._recorded.get((app, topic, write_id))
 
     def apply(self, position: int, entry: Entry, _now_ms: int = 0) -> Undo | None:
-        """Applies one entry; returns what undoes it, or None when it has no offsets of a source."""
         if isinstance(entry, Committed):
             return self._set((entry.name.app, entry.name.topic, entry.name.write_id), position, entry.source_offsets)
         if isinstance(entry, Acked) and entry.topic:
@@ -51,11 +50,9 @@ class SourceOffsets:
         return None
 
     def snapshot(self) -> SourceOffsetsSnapshot:
-        """Returns everything, as a new list."""
         return [(key, (recorded.position, recorded.offsets)) for key, recorded in self._recorded.items()]
 
     def restore(self, saved: SourceOffsetsSnapshot) -> None:
-        """Replaces everything by what was saved."""
         self._recorded, self._size_bytes, self._keys, self._order = {}, 0, {}, []
         for key, recorded in saved:
             self._put(key, JobOffsets(*recorded))
@@ -93,7 +90,7 @@ def _size_bytes(key: SourceKey, recorded: JobOffsets) -> int:
     return _OVERHEAD_BYTES + sum(map(len, key)) + len(recorded.offsets)
 
 
-# The topic of a lane, empty for a producer that registers, and the producer.
+# The lane's topic, empty for a producer that registers, and the producer.
 ProducerKey = tuple[str, str]
 SourceIdsSnapshot = list[tuple[ProducerKey, tuple[str, int]]]
 
@@ -105,11 +102,11 @@ class SourceIds:
         self._named: dict[ProducerKey, tuple[str, int]] = {}
 
     def get(self, topic: str, producer: str) -> tuple[str, int] | None:
-        """Finds a producer's source and the position of its entry; None where nobody has named one."""
+        """Returns a producer's source and the position of its entry; None if none was named."""
         return self._named.get((topic, producer))
 
     def known(self, topic: str, producer: str, source_id: str | None) -> SourceKnown:
-        """Returns how a source stands to the one that is recorded. `source_id`: None where none is named."""
+        """Compares a source with the recorded one. source_id: None if none is named."""
         if source_id is None:
             return SourceKnown.UNNAMED
         named = self.get(topic, producer)
@@ -118,7 +115,6 @@ class SourceIds:
         return SourceKnown.SAME if named[0] == source_id else SourceKnown.OTHER
 
     def apply(self, position: int, entry: Entry, _now_ms: int = 0) -> Undo | None:
-        """Applies one entry; returns what undoes it, or None when it names no source."""
         if not isinstance(entry, SourceNamed):
             return None
         key = entry.topic, entry.producer
@@ -130,9 +126,7 @@ class SourceIds:
         return undo
 
     def snapshot(self) -> SourceIdsSnapshot:
-        """Returns all that is known, as a list of its own."""
         return list(self._named.items())
 
     def restore(self, saved: SourceIdsSnapshot) -> None:
-        """Takes over what was saved, in place of everything."""
         self._named = dict(saved)

@@ -1,6 +1,6 @@
-"""Knows which written rows had waited on their clients' disks while the gateway was down (`on_down` is spill).
+"""Records which rows waited on their clients' disks while the gateway was down (`on_down` is spill).
 
-A line tells what one caller wrote into one topic within an hour, so that a folder of 100,000 entries is a few lines.
+A line covers the rows that one caller wrote to one topic within an hour, so a folder of 100,000 entries is a few lines.
 """
 
 from collections.abc import Iterator
@@ -9,18 +9,19 @@ from typing import NamedTuple
 from oncegate.core.entries.kinds import Entry, Produced
 from oncegate.index.part import Undo
 
-# Of a drain; what comes later is another line.
+# Maximum duration of one line; later rows begin another one.
 LINE_MS = 3_600_000
-# Six weeks of one an hour; some 200 bytes each. They have room of their own, and push no action of a person out.
+# Six weeks of one per hour; some 200 bytes each. A limit of their own, so that they displace no operator's action.
 LINES_MAX = 1_000
 
 
 class SpilledLine(NamedTuple):
-    """Tells rows of one caller and topic that had waited.
+    """Spilled rows of one caller and topic.
 
-    position, wall_ms: of the newest entry that wrote some. begun_ms: when the oldest was made. from_ms, until_ms: when
-    the first and the last of them had been laid down, by the client's clock. who: empty where no credential was asked
-    for.
+    position, wall_ms: of the newest entry that wrote some.
+    begun_ms: when the oldest entry was made.
+    from_ms, until_ms: when the first and the last row were spilled, by the client's clock.
+    who: empty if no credential was required.
     """
 
     position: int
@@ -37,15 +38,14 @@ SpilledSnapshot = tuple[int, list[SpilledLine]]
 
 
 class SpilledRows:
-    """Holds the newest lines, and the sum of all rows; a pure function of the ledger's entries."""
+    """The newest lines, and the number of all spilled rows. A pure function of the ledger's entries."""
 
     def __init__(self) -> None:
         self.rows = 0
-        # In the order of their positions: one that grows moves to the end.
+        # Sorted by position: a line that grows moves to the end.
         self._lines: list[SpilledLine] = []
 
     def apply(self, position: int, entry: Entry, _now_ms: int = 0) -> Undo | None:
-        """Applies one entry; returns what undoes it, or None where no rows of it had waited."""
         if not isinstance(entry, Produced) or not entry.spilled_ms or not entry.rows:
             return None
         at = self._place(entry)
@@ -65,20 +65,18 @@ class SpilledRows:
         return undo
 
     def newest_first(self) -> Iterator[SpilledLine]:
-        """Iterates over the lines by falling positions."""
+        """Yields the lines by falling positions."""
         return reversed(self._lines)
 
     def snapshot(self) -> SpilledSnapshot:
-        """Returns all that is known, as a list of its own."""
         return self.rows, list(self._lines)
 
     def restore(self, saved: SpilledSnapshot) -> None:
-        """Takes over what was saved, in place of everything."""
         self.rows, lines = saved
         self._lines = list(lines)
 
     def _place(self, entry: Produced) -> int | None:
-        """Finds the line that these rows belong to; None: they begin one."""
+        """Returns the index of the line that these rows belong to; None if they begin a new one."""
         for at in range(len(self._lines) - 1, -1, -1):
             line = self._lines[at]
             if entry.wall_ms - line.wall_ms >= LINE_MS:

@@ -1,10 +1,10 @@
-"""Knows schema, retention and partitions of each topic, a pure function of the ledger's entries.
+"""Schema, retention and partitions of each topic. A pure function of the ledger's entries.
 
 A snapshot has these pieces:
 
 ranges/<n>  some spans of one partition that retention keeps: topic, partition, records as `KEPT`
-topics/<n>  some topics, without their spans; behind those
-topics      how many pieces there were, last of all
+topics/<n>  some topics, after their spans
+topics      the number of pieces, last of all
 """
 
 from collections import defaultdict
@@ -23,9 +23,9 @@ from oncegate.moment import MomentCopy
 from oncegate.packed import PackedList
 
 C = TypeVar("C")
-# First offset, bytes and wall_ms of the rows of one entry in one partition, as retention sees them.
+# First offset, bytes and wall_ms of one entry's rows in one partition, for retention.
 KEPT = "<QQQ"
-# Encoded in one step: blocks are bytes already, half a MiB of them; a topic may have a schema of some KiB.
+# Items encoded in one step: blocks are already bytes, half a MiB of them; a topic may have a schema of some KiB.
 _BLOCKS_PER_PIECE, _PARTITIONS_PER_PIECE, _TOPICS_PER_PIECE = 42, 1_000, 100
 
 _Blocks = tuple[str, int, list[bytes]]
@@ -35,7 +35,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 @dataclass(slots=True)
 class PartitionState:
-    """Describes rows from `low_offset` up to `high_offset`; `kept` are the spans between, oldest first, as `KEPT`."""
+    """Rows from `low_offset` up to `high_offset`. kept: their spans, oldest first, as `KEPT`."""
 
     low_offset: int = 0
     high_offset: int = 0
@@ -45,10 +45,11 @@ class PartitionState:
 
 @dataclass(slots=True)
 class TopicState:
-    """Describes one topic: its schema, partitions and offsets.
+    """One topic: its schema, partitions and offsets.
 
-    `schema`: the Arrow schema in IPC form, empty until something is written. `turns`: entries so far, for taking
-    turns among partitions. `position`: the last ledger position that changed the topic.
+    schema: the Arrow schema in IPC form; empty until something is written.
+    turns: number of entries so far, for a round robin over partitions.
+    position: the last log position that changed the topic.
     """
 
     schema: bytes
@@ -60,16 +61,16 @@ class TopicState:
 
 
 class TopicIndex:
-    """Knows which topics there are, and the offset that the next row of each partition will get."""
+    """The topics, and the next offset of each partition."""
 
     def __init__(self) -> None:
         self._topics: dict[str, TopicState] = {}
         self._saved: MomentCopy[str, TopicState, Any] | None = None
 
     def copied(self, copy: Callable[[str, TopicState], C]) -> Generator[C, None, None]:
-        """Yields a copy of each topic as it is at the call, in no order; anything may change meanwhile.
+        """Yields a copy of each topic as it is at the call, in no order. Anything may change meanwhile.
 
-        To be gone through, or closed.
+        Exhaust or close the generator.
         """
         copies = self._saved = MomentCopy(self._topics, copy)
 
@@ -82,38 +83,35 @@ class TopicIndex:
                     self._saved = None
 
         every = each()
-        # It has begun: closing it, or throwing it away, is noted.
+        # It has begun, so closing or discarding it ends the copy.
         next(every)
         return every
 
     def _changing(self, name: str) -> TopicState:
-        """Returns a topic that is changed in place next: a snapshot under way has it as it was."""
+        """Returns a topic that is about to be changed in place; a snapshot in progress copies it first."""
         if self._saved is not None:
             self._saved.changing(name)
         return self._topics[name]
 
     def get(self, name: str) -> TopicState | None:
-        """Finds a topic by its name; None when there is none."""
+        """Returns a topic by its name; None if there is none."""
         return self._topics.get(name)
 
     def names(self) -> list[str]:
-        """Lists the names of all topics, sorted."""
         return sorted(self._topics)
 
     def __iter__(self) -> Iterator[tuple[str, TopicState]]:
         return iter(self._topics.items())
 
     def high_offset(self, name: str, partition: int) -> int:
-        """Returns the offset the next row of this partition gets; 0 for a topic that does not exist yet."""
+        """Returns the next offset of this partition; 0 for a topic that does not exist yet."""
         topic = self._topics.get(name)
         return 0 if topic is None else topic.partitions[partition].high_offset
 
     def restore(self, topics: dict[str, TopicState]) -> None:
-        """Takes these over, in place of everything."""
         self._topics = topics
 
     def apply(self, position: int, entry: Entry, _now_ms: int = 0) -> Undo | None:
-        """Applies one entry; returns what undoes it, or None when it says nothing about topics."""
         match entry:
             case TopicCreated():
                 return self._create(position, entry)
@@ -200,7 +198,7 @@ def part(index: TopicIndex) -> IndexPart:
 
 @dataclass(frozen=True, slots=True)
 class TopicSnapshot:
-    """Describes a topic as a snapshot holds it; of each partition low and high offset and bytes."""
+    """A topic in a snapshot. partitions: low offset, high offset and bytes of each."""
 
     name: str
     schema: bytes
@@ -212,9 +210,9 @@ class TopicSnapshot:
 
 
 def snapshot_steps(index: TopicIndex) -> Steps:
-    """Makes pieces of everything that is known at the call, a step at a time; anything may change between.
+    """Makes a snapshot of the present state in steps; anything may change between them.
 
-    To be gone through, or closed.
+    Exhaust or close the generator.
     """
     return _steps(index.copied(_copied))
 
@@ -237,7 +235,7 @@ def _steps(copies: Generator[tuple[TopicSnapshot, list[_Blocks]], None, None]) -
 
 
 def _ranges(blocks: list[_Blocks]) -> Iterator[list[_Ranges]]:
-    """Cuts blocks into what one piece holds."""
+    """Splits blocks into the content of single pieces."""
     some: list[_Ranges] = []
     size_blocks = 0
     for topic, partition, all_blocks in blocks:
@@ -253,7 +251,7 @@ def _ranges(blocks: list[_Blocks]) -> Iterator[list[_Ranges]]:
 
 
 class TopicsReader:
-    """Restores an empty index from its pieces, in their order. ValueError: they do not belong together."""
+    """Restores an empty index from its pieces, in their order. Raises ValueError if they do not belong together."""
 
     def __init__(self, index: TopicIndex) -> None:
         self._index = index
@@ -263,7 +261,6 @@ class TopicsReader:
         self._whole = False
 
     def take(self, what: str, data: bytes) -> None:
-        """Takes the next piece in."""
         kind, _, number = what.partition("/")
         if not number:
             self._end(msgspec.msgpack.decode(data, type=int))
@@ -277,7 +274,7 @@ class TopicsReader:
                 self._topics[one.name] = self._restored(one)
 
     def finish(self) -> None:
-        """Ends the restore: that was all."""
+        """Checks that the last piece was read. Raises ValueError."""
         if not self._whole:
             raise ValueError("the saved index has no topics")
 
@@ -288,7 +285,7 @@ class TopicsReader:
 
     def _end(self, pieces: int) -> None:
         if pieces != self._taken or self._kept:
-            raise ValueError(f"{self._taken} pieces of topics, and {pieces} were saved")
+            raise ValueError(f"{self._taken} pieces of topics instead of {pieces}")
         self._index.restore(self._topics)
         self._topics, self._whole = {}, True
 

@@ -1,7 +1,7 @@
-"""Compares the writers of duplicates with those of their firsts, by the table of `core.causes`, over arrays.
+"""Compares the writers of duplicates with the first writers, by the table of `core.causes`, over arrays.
 
-A row keeps its claim's writer as eight words of 32 bits, 0 where it names nothing: hashes of names, numbers plus 1. Two
-names of one hash, one pair in 2^32, are taken for the same, and cost a duplicate its cause.
+A row keeps its claim's writer as eight words of 32 bits: hashes of names, and numbers plus 1; 0: unnamed. Two names
+with one hash, one pair in 2^32, count as equal; the duplicate then gets a wrong cause.
 """
 
 import zlib
@@ -13,9 +13,9 @@ from oncegate.arraytypes import U8, U32
 from oncegate.core.causes import CAUSES, ORDERED, STAGE_ATTEMPT, Cause, Relation, WriterField
 from oncegate.core.writers import decode
 
-# Words of a writer: one for each `Field`, in that order.
+# Words of a writer: one for each `WriterField`, in that order.
 WORDS = len(WriterField)
-# Jobs whose runs are kept in order, and runs of each: a zombie is a run or two behind.
+# Jobs whose runs are kept in order, and runs of each: a zombie is a run or two late.
 _JOBS_MOST, _RUNS_MOST = 4_096, 8
 _TELLING = (WriterField.SERIAL, WriterField.ATTEMPT)
 _NOBODY = np.zeros(WORDS, np.uint32)
@@ -32,26 +32,25 @@ def _said(data: bytes) -> tuple[U32, bool]:
         numbers = writer.stage, writer.task, writer.stage_attempt, writer.attempt, writer.serial
         words = np.array([*hashes, *(0 if number is None else number + 1 for number in numbers)], np.uint32)
     except (ValueError, TypeError, AttributeError, OverflowError):
-        # A later version's: what only informs must not keep a ledger from being read.
+        # From a later version: a field that only informs must not prevent reading the ledger.
         return _NOBODY, False
     words.flags.writeable = False
     return words, writer.speculation
 
 
 def words_of(data: bytes) -> U32:
-    """Returns a writer's bytes as words, uint32 (`WORDS`,): read-only. All 0: the bytes are empty, or no writer."""
+    """Returns a writer's bytes as words, uint32 (`WORDS`,), read-only. All 0 if the bytes are empty or not a writer."""
     return _said(data)[0] if data else _NOBODY
 
 
 class RunOrder:
-    """Remembers in which order the runs of each job first wrote something: of the last jobs, and of each the last
-    runs."""
+    """The order in which the runs of each job first wrote, for a limited number of jobs and of runs of each."""
 
     def __init__(self) -> None:
         self._runs: dict[int, list[int]] = {}
 
     def note(self, data: bytes) -> None:
-        """Notes that this writer, in bytes, wrote; nothing of empty ones."""
+        """Records that this writer, in bytes, wrote. Ignores empty bytes."""
         words = words_of(data)
         job, run = int(words[WriterField.JOB]), int(words[WriterField.RUN])
         if not run:
@@ -64,24 +63,22 @@ class RunOrder:
             self._runs.pop(next(iter(self._runs)))
 
     def after(self, data: bytes) -> U32:
-        """Returns the runs of this writer's job that began to write after its own run did: hashes, uint32 (n,)."""
+        """Returns the runs of this writer's job that began to write after its own run: hashes, uint32 (n,)."""
         words = words_of(data)
         runs, run = self._runs.get(int(words[WriterField.JOB]), []), int(words[WriterField.RUN])
         return np.array(runs[runs.index(run) + 1 :] if run in runs else [], np.uint32)
 
     def snapshot(self) -> dict[int, list[int]]:
-        """Returns what is known, as `restore` takes it: a copy."""
         return {job: list(runs) for job, runs in self._runs.items()}
 
     def restore(self, runs: dict[int, list[int]]) -> None:
-        """Takes over a snapshot, in place of what was known."""
         self._runs = {job: list(of_job) for job, of_job in runs.items()}
 
 
 def causes_of(firsts: U32, data: bytes, runs: RunOrder) -> U8:
-    """Returns why ids came again whose firsts these writers wrote, uint32 (k, `WORDS`); uint8 (k,), `Cause`.
+    """Returns the causes of duplicates whose first writers are `firsts`, uint32 (k, `WORDS`), as uint8 (k,), `Cause`.
 
-    data: the present writer's bytes. UNKNOWN where either names nobody.
+    data: the present writer's bytes. UNKNOWN if either writer is unnamed.
     """
     causes = np.full(len(firsts), Cause.UNKNOWN, np.uint8)
     if not data:
@@ -89,7 +86,7 @@ def causes_of(firsts: U32, data: bytes, runs: RunOrder) -> U8:
     mine, speculates = _said(data)
     newer_runs = runs.after(data)
     is_open = firsts[:, WriterField.JOB] != 0
-    # By field: a row of `CAUSES` is about one, and the rows of one field come together.
+    # By field: a row of `CAUSES` concerns one field, and the rows of one field are adjacent.
     for field in dict.fromkeys(row.field for row in CAUSES):
         if not is_open.any():
             break
@@ -107,17 +104,18 @@ def causes_of(firsts: U32, data: bytes, runs: RunOrder) -> U8:
 
 
 def cause_between(data: bytes, first: bytes, runs: RunOrder) -> Cause:
-    """Returns why one writer, in bytes, brought again what another one wrote first; as `causes_of`."""
+    """Returns the cause for one duplicate, by the bytes of the present writer and of the first one, like
+    `causes_of`."""
     return Cause(int(causes_of(words_of(first)[np.newaxis], data, runs)[0]))
 
 
 def is_newer_run(run: bytes | None, data: bytes, runs: RunOrder) -> bool:
-    """Says whether this run, by its name's bytes, began to write after that of a writer of the same job."""
+    """Returns whether this run, by its name's bytes, began to write after the run of this writer of the same job."""
     return run is not None and _hash(run) in runs.after(data).tolist()
 
 
 def task_of(data: bytes) -> int:
-    """Returns the word of a writer's task; 0: it does not name one."""
+    """Returns the word of a writer's task; 0 if it does not name one."""
     return int(words_of(data)[WriterField.TASK])
 
 
@@ -127,7 +125,7 @@ def _hash(name: bytes) -> int:
 
 
 def _relation(field: WriterField, theirs: U32, mine: int, newer_runs: U32) -> U8:
-    """Returns how a field of the present writer is to that of each first, uint8 (k,), `Relation`."""
+    """Returns the relation of a field of the present writer to that of each first one, uint8 (k,), `Relation`."""
     if not mine:
         return np.where(theirs == 0, Relation.NEITHER, Relation.ONE).astype(np.uint8)
     if field is WriterField.RUN:

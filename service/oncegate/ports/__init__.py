@@ -1,14 +1,14 @@
-"""Names what the engine needs from the world, as Protocols of at most four members each.
+"""The interfaces that the engine needs from its environment, as Protocols of at most four members each.
 
-ledger      the durable log that is the only truth, and where ledgers live
-standby     ledgers that are read on while another process owns them
-outputs     rows beside a ledger, where it holds any
-row_places  where the rows of an entry lie
+ledger      the durable log, which is the only source of truth, and the set of ledgers
+standby     ledgers that are followed while another process owns them
+outputs     rows beside a ledger, if it holds any
+row_places  locations of the rows of an entry
 direct      records of rows that clients write themselves
-duplicates  where duplicates are told one by one
+duplicates  a topic for records of duplicates
 runs        the shard's own folder of sorted runs
 world       time and events
-abilities   what a ledger may leave out
+abilities   the optional features of a ledger
 """
 
 from oncegate.ports.ledger import (

@@ -1,8 +1,7 @@
-"""Defines the ledger, the only truth; the set of ledgers; and how a standby follows a ledger that another process owns.
+"""Defines the ledger, the set of ledgers, and how a standby follows a ledger that another process owns.
 
-`LEAVING_OUT` lists what a ledger may leave out: the author of a new ledger begins with it. Nothing else is a ledger's
-choice. The conformance suite (`oncegate.testing`) skips, by name, the checks of the abilities that a ledger leaves
-out.
+`LEAVING_OUT` lists the optional abilities; start there to write a new ledger. Everything else is mandatory. The
+conformance suite (`oncegate.testing`) skips, by name, the checks of abilities that a ledger leaves out.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
@@ -19,9 +18,9 @@ from oncegate.ports.row_places import RowPlaces
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Names a durable position of one ledger: its log sequence number, and the first 8 bytes of its hash chain there.
+    """A ledger position: a durable log sequence number, and the first 8 bytes of the hash chain there.
 
-    A client may bring it back to learn whether the ledger still holds what was acknowledged.
+    A client may send it back to verify that the ledger still holds what was acknowledged.
     """
 
     ledger: bytes
@@ -31,10 +30,10 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """Carries one entry read back; `mark` is equal for all entries of one append: it stands at the last of them.
+    """One entry read back. All entries of one append have the same `mark`, that of the last of them.
 
-    Entries of a snapshot all have one position and one mark: those that stood at the end of what it replaced.
-    `places`: where its rows lie in topics elsewhere; None: it wrote none there, or the ledger did not keep it.
+    Entries of a snapshot all have the position and mark at the end of the entries that it replaced. places: locations
+    of its rows in external topics; None: it wrote none there, or the ledger does not keep them.
     """
 
     position: int
@@ -44,10 +43,10 @@ class Replayed:
 
 
 class AppendRefused(Exception):
-    """Says that a ledger never takes a part of an append as it is; nothing was written, and the ledger goes on.
+    """Raised when a ledger permanently rejects part of an append. Nothing was written, and the ledger stays open.
 
-    refusal: what whoever brought that part is told. first_output: the place, among the append's outputs, of the first
-    that may be it, where that is known.
+    refusal: the error for the caller of that part.
+    first_output: index of the first output that may be the cause, if known.
     """
 
     def __init__(self, refusal: OncegateError, first_output: int | None = None) -> None:
@@ -57,57 +56,58 @@ class AppendRefused(Exception):
 
 
 class Ledger(Protocol):
-    """Keeps entries in a durable, append-only, fenced log with one writer. The only truth.
+    """A durable, append-only, fenced log of entries with one writer. The only source of truth.
 
-    Entries have consecutive positions from 1. Outputs, where the ledger holds any, are part of the same commit.
+    Entries have consecutive positions from 1. Outputs, if the ledger holds any, are part of the same commit.
     """
 
     @property
     def mark(self) -> Mark:
-        """The last durable position."""
+        """Returns the last durable position."""
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
         """Makes all entries and output changes durable, or none. One call at a time.
 
-        The entries get the positions `mark.position + 1` and on; `outputs` are applied in their order.
+        The entries get consecutive positions from `mark.position + 1` on; `outputs` are applied in their order.
 
         Raises:
-            LedgerFull: a definite refusal: nothing was written, and the ledger goes on.
-            AppendRefused: the same of a part of it: what is appended without that part is taken.
-            LedgerFenced: a newer owner has opened the ledger; nothing was written, and this one is dead.
-            LedgerDown: unknown whether it was written; this ledger object is dead, open it anew.
+            LedgerFull: refused; nothing was written, and the ledger stays open.
+            AppendRefused: part of it was refused; nothing was written. The append succeeds without that part.
+            LedgerFenced: a newer owner has opened the ledger; nothing was written, and this object is dead.
+            LedgerDown: unknown whether it was written; this object is dead, reopen the ledger.
         """
 
     def replay(self, from_position: int) -> AsyncGenerator[Sequence[Replayed], None]:
-        """Reads all durable entries from a position on, in order; for compacted entries, the snapshot in their place.
+        """Yields all durable entries from a position on, in order; for compacted entries, the snapshot that replaced
+        them.
 
-        Entries come in batches of some megabytes, so that no task switch is paid for each; no batch is empty. An
-        async generator (`async def` with `yield`): whoever stops early closes it with `aclose`, and then nothing is
-        read any more. What is appended meanwhile may come or not. LedgerDamaged, after the entries before the damage.
+        Entries come in batches of some megabytes, never empty, to save task switches. An async generator (`async def`
+        with `yield`): a caller that stops early closes it with `aclose`, after which nothing is read. Entries appended
+        meanwhile may be included or not. Raises LedgerDamaged after the entries before the damage.
         """
 
     async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
-        """Replaces the entries up to and including `position` by `snapshot`, entries that mean the same, as one change.
+        """Replaces the entries up to and including `position` by the equivalent entries of `snapshot`, as one change.
 
-        The snapshot is gone through once, while appends go on; an error that it raises is passed on, and nothing was
+        The snapshot is iterated once, while appends continue. An error that it raises is passed on, and nothing was
         changed.
 
-        From then on `replay` gives the snapshot's entries, each with `position` and the mark that stood there, then
-        the entries after it. Positions, `mark` and outputs go on as if nothing had happened.
+        From then on `replay` yields the snapshot's entries, each with `position` and the mark there, then the entries
+        after it. Positions, `mark` and outputs are unaffected.
 
         Raises:
-            ValueError: `position` is not the last one of an append, or lies below what was compacted; no effect.
+            ValueError: `position` is not the last one of an append, or was compacted before; no effect.
             LedgerFull, LedgerFenced, LedgerDown: as `append`.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Names an opening of a ledger, and what was before it.
+    """The history of an open ledger.
 
-    epoch: the number of this opening; higher than every one before.
-    predecessors: the ids it had before it was restored or accepted as an older copy, oldest first.
-    compacted: the position up to which entries were compacted, 0 for none: marks below it left no trace.
+    epoch: number of this opening; higher than every earlier one.
+    predecessors: ids of the ledger before it was restored or accepted as an older copy, oldest first.
+    compacted: position up to which entries were compacted, 0 for none; marks below it cannot be verified.
     """
 
     epoch: int
@@ -116,41 +116,43 @@ class History:
 
 
 class Storage:
-    """Answers for what keeps a ledger: a disk, a server, or memory, which this is where nothing is overridden.
+    """The storage of a ledger: a disk, a server, or memory, which is the default of every method.
 
-    fenced_by_appends: only an append finds that a newer owner has opened the ledger; False: a lock keeps others out.
+    fenced_by_appends: only an append detects a newer owner; False: a lock keeps other owners out.
     """
 
     fenced_by_appends = False
 
     def free_bytes(self) -> tuple[int, int]:
-        """Returns free and total bytes; (1, 1) where there are none to count.
+        """Returns free and total bytes; (1, 1) if there is no such limit.
 
-        0 or less free: nothing new is to be written before there is more than as many.
+        0 or less free bytes: no new work may be written until the value is positive.
         """
         return 1, 1
 
     def require_lock(self) -> None:
-        """Raises LedgerFenced once the lock is lost that keeps other owners out.
+        """Raises LedgerFenced if the lock that keeps other owners out is lost.
 
-        From any thread; it may wait for a disk.
+        From any thread; may wait for a disk.
         """
 
     def durability(self) -> str:
-        """Says what an acknowledged append outlives, where a server's settings decide that; else empty."""
+        """Returns what failures an acknowledged append survives, if a server's settings determine that; else an empty
+        text.
+        """
         return ""
 
     def away(self) -> OncegateError | None:
-        """Returns why it cannot be reached now, where that is known; nothing has ended, and it goes on by itself."""
+        """Returns why the storage is unreachable, if known; nothing has ended, and it recovers by itself."""
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class TopicsElsewhere:
-    """Holds the topics elsewhere that rows of requests are sent to; none where nothing is given.
+    """The external topics that a ledger sends rows of requests to, if any.
 
-    rows: writes rows into them; None: rows stay here, in outputs.
-    direct: the records of rows that clients write themselves into those topics; None: they cannot.
+    rows: writes rows to them; None: rows stay in the ledger's outputs.
+    direct: records of rows that clients write to those topics themselves; None: not supported.
     """
 
     rows: RowTopics | None = None
@@ -159,10 +161,10 @@ class TopicsElsewhere:
 
 @dataclass(frozen=True)
 class OpenLedger:
-    """Carries a ledger that was opened and fenced, and what is known of it.
+    """A ledger that was opened and fenced.
 
     key: the namespace's 32 secret bytes.
-    end: its end, once it has one. The ledger writes it where it finds it, and its caller where an append fails.
+    end: the end of the ledger. The ledger records it where it detects it, and its caller where an append fails.
     outputs: reads the rows beside the entries; None: the ledger holds none (`Ability.OUTPUTS`).
     """
 
@@ -175,38 +177,38 @@ class OpenLedger:
     storage: Storage = field(default_factory=Storage)
 
     def require_owner(self) -> None:
-        """Raises why the ledger has ended, once it has, and LedgerFenced once its lock is lost.
+        """Raises the reason if the ledger has ended, and LedgerFenced if its lock is lost.
 
-        From any thread; it may wait for a disk.
+        From any thread; may wait for a disk.
         """
         self.end.check()
         self.storage.require_lock()
 
 
 class Ledgers(Protocol):
-    """Keeps a set of namespaces, each with its ledger and key: a data folder, or memory."""
+    """A set of namespaces, each with its ledger and key: in a data folder, on a server, or in memory."""
 
     def names(self) -> list[str]:
-        """Returns the namespaces that exist, sorted."""
+        """Returns the existing namespaces, sorted."""
 
     async def create(self, namespace: str, key: bytes | None = None) -> None:
-        """Makes an empty ledger, with this key of 32 bytes or a new one; no effect when it exists. Then it is durable.
+        """Makes an empty ledger, durably, with this key of 32 bytes or a new one; no effect if it exists.
 
-        LedgerFull: there is no room for one more; nothing was made.
+        Raises LedgerFull if there is no room for another one. Nothing was made.
         """
 
     def open(self, namespace: str) -> AbstractAsyncContextManager[OpenLedger]:
-        """Owns the ledger: fences older owners, repairs a torn append, verifies, then yields it.
+        """Opens the ledger as its owner: fences older owners, repairs a torn append, verifies, then yields it.
 
         Raises:
             LedgerBusy, LedgerDamaged: nothing was touched.
         """
 
     async def delete(self, namespace: str) -> None:
-        """Ends a namespace that nobody has open: its name is free for a new ledger, with another id and key.
+        """Deletes a namespace that is not open; its name may be reused for a new ledger with another id and key.
 
-        Where ledgers outlive the process, what it held is set aside and kept. Durable when it returns; a crash before
-        leaves it whole or deleted.
+        If ledgers outlive the process, its content is moved aside and kept. Durable when it returns; after a crash it
+        is either whole or deleted.
 
         Raises:
             NotFound, LedgerBusy, LedgerFull: nothing was changed.
@@ -215,7 +217,7 @@ class Ledgers(Protocol):
 
 
 class Ability(StrEnum):
-    """Names one thing that a ledger may do without."""
+    """An optional ability of a ledger."""
 
     OUTPUTS = "outputs"
     COMPACTION = "compaction"
@@ -239,17 +241,18 @@ LEAVING_OUT: dict[Ability, str] = {
 
 @dataclass(frozen=True)
 class Followed:
-    """Carries a ledger that is read from its beginning until this process owns it.
+    """A ledger that is read from its beginning until this process owns it.
 
-    key: the namespace's 32 secret bytes. ledger: its id.
+    key: the namespace's 32 secret bytes.
+    ledger: its id.
     outputs: reads the rows beside the entries; None: the ledger holds none.
-    batches: all its entries as `Ledger.replay(1)` gives them, then those that its owner appends, as they come. It ends
-        once this process owns the ledger, with all that was appended before, and raises what an opening does;
-        LedgerDown: it is to be followed anew, from the beginning.
-    opened: returns the ledger once `batches` has ended.
-    compacted: returns the position up to which entries were compacted so far; 0 for none.
-    standing: says for whom this process stands by, and how far it has read; empty: it owns the ledger, or is
-        to take it over.
+    batches: all its entries, as from `Ledger.replay(1)`, then those that its owner appends, as they arrive. Ends once
+    this process owns the ledger, after all earlier entries, and raises the errors of an opening. LedgerDown: follow
+    again from the beginning.
+    opened: returns the ledger after `batches` has ended.
+    compacted: returns the position up to which entries have been compacted; 0 for none.
+    standing: describes the owner that this process follows, and how far it has read; empty: this process owns the
+    ledger or is about to.
     predecessors: as in `History`.
     """
 
@@ -264,7 +267,7 @@ class Followed:
 
     @staticmethod
     def owned(opened: OpenLedger) -> "Followed":
-        """Returns the same of a ledger that this process owns already: it only is to be read."""
+        """Returns a `Followed` for a ledger that this process already owns, to be read only."""
         ledger = opened.ledger
         return Followed(
             opened.key,
@@ -280,10 +283,10 @@ class Followed:
 
 @runtime_checkable
 class Standbys(Protocol):
-    """Lets a process stand by for ledgers that another one owns. What some `Ledgers` are, too."""
+    """Lets a process stand by for ledgers that another process owns. Some `Ledgers` implement it as well."""
 
     def follow(self, namespace: str) -> AbstractAsyncContextManager[Followed]:
-        """Reads on in a ledger without fencing its owner, and owns it once that one is gone; closed in the end.
+        """Follows a ledger without fencing its owner, and becomes its owner once that one is gone; closed at the end.
 
-        NotFound, KeyMismatch: nothing was touched; LedgerDown: not now.
+        Raises NotFound or KeyMismatch (nothing was touched), and LedgerDown (try again later).
         """

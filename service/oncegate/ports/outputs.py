@@ -1,6 +1,6 @@
-"""Defines the rows beside a ledger's entries and how they are read back, records of direct writers, and of duplicates.
+"""Defines the rows beside a ledger's entries, how they are read, and the records of direct writers and of duplicates.
 
-Changes of outputs go through `Ledger.append`, in one commit with the entries; reading is what `Outputs` offers.
+Changes of outputs are part of `Ledger.append`, in one commit with the entries. `Outputs` reads them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,10 +13,10 @@ from oncegate.ports.row_places import RowPlaces
 
 @dataclass(frozen=True, slots=True)
 class WriteRange:
-    """Writes a new range: `rows` rows in `data` (an Arrow IPC stream), named by 16 bytes that are never used again.
+    """Writes a new range: `rows` rows in `data` (an Arrow IPC stream), named by 16 bytes that are never reused.
 
-    Ranges of one `stream` may share a file; nothing can be read of a range before it is published.
-    sha256: of `data`, where the caller has held it against that; None: the ledger computes it.
+    Ranges of one `stream` may share a file. A range cannot be read before it is published. sha256: of `data`, if the
+    caller has verified it; None: the ledger computes it.
     """
 
     range_id: bytes
@@ -38,14 +38,14 @@ class PublishRanges:
 
 @dataclass(frozen=True, slots=True)
 class DropRanges:
-    """Gives up ranges that will never be published; their files are removed once nothing else lies in them."""
+    """Discards ranges that will never be published. Their files are removed once nothing else is in them."""
 
     range_ids: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TrimRanges:
-    """Forgets published ranges that lie wholly below `before_offset`; reading there raises OffsetTrimmed."""
+    """Forgets published ranges that end at or below `before_offset`; reading there raises OffsetTrimmed."""
 
     topic: str
     partition: int
@@ -54,10 +54,11 @@ class TrimRanges:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Origin:
-    """Says who wrote n rows, and which of theirs each is; all of it together names one row.
+    """The writer of n rows, and its number for each; together they identify a row.
 
-    `epoch`: below 2^64. The first row has the number `first`, each further one the next; or as `sequences` has it:
-    uint64 (n,). `digests`: uint32 (n,), of the rows' payloads; None: they come without.
+    epoch: below 2^64.
+    first: number of the first row; the following ones are consecutive, unless `sequences` is given: uint64 (n,).
+    digests: of the rows' payloads, uint32 (n,); None: none was sent.
     """
 
     namespace: str
@@ -70,10 +71,11 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class SendReport:
-    """Asks for the places of the rows of a send.
+    """Requests the locations of sent rows.
 
-    `position`: of the entry that writes them; `Replayed.places` returns them for it. `by_row`: the ledger keeps the
-    partition of each row, else only the ranges. `told`: called after the append is durable, and for no other outcome.
+    position: of the entry that writes them; a replay returns them as `Replayed.places`.
+    by_row: the ledger records the partition of each row, else only the ranges.
+    told: called once the append is durable, and for no other outcome.
     """
 
     position: int
@@ -83,11 +85,13 @@ class SendReport:
 
 @dataclass(frozen=True, slots=True)
 class SendRanges:
-    """Writes the rows of ranges, in this order, into a topic that lies elsewhere (`RowTopics`), and gives them up.
+    """Writes the rows of ranges, in this order, to an external topic (`RowTopics`), and discards the ranges.
 
-    A range that the same append writes is sent as it is, and kept nowhere else. `origin`: of all the rows, which each
-    record is then to say; None: none says it. `waiting_bytes`: of ranges that earlier appends wrote, which count as
-    this append's. `report`: who is to know where the rows lie; None: nobody.
+    A range that the same append writes is sent directly and stored nowhere else.
+
+    origin: the origin of all rows, to be included in each record; None: not included.
+    waiting_bytes: bytes of ranges that earlier appends wrote; they count as part of this append.
+    report: requests the rows' locations; None: not needed.
     """
 
     topic: str
@@ -102,7 +106,7 @@ OutputChange = WriteRange | PublishRanges | DropRanges | TrimRanges | SendRanges
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Carries one published range, whole: `data` holds `rows` rows whose first has `first_offset`."""
+    """One complete published range: `data` holds `rows` rows, the first at `first_offset`."""
 
     first_offset: int
     rows: int
@@ -110,27 +114,27 @@ class Chunk:
 
 
 class Outputs(Protocol):
-    """Reads published rows back. What a ledger may offer, where it holds rows (`OpenLedger.outputs`)."""
+    """Reads published rows back; `OpenLedger.outputs` of a ledger that holds rows."""
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
-        """Returns published ranges that hold the rows from `offset` on, until `max_rows` are covered or the topic ends.
+        """Returns published ranges with the rows from `offset` on, until `max_rows` are covered or the topic ends.
 
-        It stops after the range that reaches `max_bytes`; where there are rows, at least one range is given.
+        Stops after the range that reaches `max_bytes`; returns at least one range if there are rows.
 
         Raises:
-            OffsetTrimmed: `offset` lies below the lowest kept.
-            LedgerDamaged: the bytes are not those that were written.
+            OffsetTrimmed: `offset` is below the lowest one kept.
+            LedgerDamaged: the bytes differ from those written.
         """
 
 
 class RowTopics(Protocol):
-    """Knows topics that lie elsewhere, where a ledger sends rows there (`OpenLedger.topics`)."""
+    """External topics that a ledger sends rows to (`OpenLedger.topics`)."""
 
     @property
     def where(self) -> str:
-        """Says where they lie, as a client of them is told it: brokers, for topics of Kafka.
+        """Returns the address for a client of the topics: brokers, for topics of Kafka.
 
-        Empty: there are none, and `check` refuses all rows.
+        Empty: there are none, and `check` rejects all rows.
         """
 
     async def check(
@@ -143,49 +147,54 @@ class RowTopics(Protocol):
         identified: bool = False,
         waiting_topics: Sequence[str] = (),
     ) -> Mapping[str, bytes]:
-        """Checks Arrow rows for a topic before any effect: whatever would be refused of them when they are sent.
+        """Checks Arrow rows for a topic before any effect, for everything that would be refused when they are sent.
 
-        Returns the id of each topic that they go to, asked for since the call, where they are to be `identified`: 16
-        bytes that a topic which is deleted and made again does not keep.
+        Returns the id of each topic that they go to, fetched after the call began, if they are to be `identified`: 16
+        bytes that a deleted and recreated topic does not keep.
 
-        `origin`: as of `SendRanges`; its numbers count for nothing here. `waiting_bytes`: of all that is to be sent at
-        once, where it waits for that; `waiting_topics`: those that the column `topic` of what waits names.
+        origin: as in `SendRanges`; its numbers are ignored.
+        waiting_bytes: of everything that is to be sent at once, if the rows wait for that.
+        waiting_topics: topics named by the column `topic` of the waiting rows.
 
         Raises:
-            SchemaMismatch, BadRequest, TooLarge: these rows, or one of them, can be no record there.
-            NotFound: there is no such topic.
+            SchemaMismatch, BadRequest, TooLarge: these rows, or one of them, cannot become a record there.
+            NotFound: the topic does not exist.
             LedgerFull: the topic cannot be written now. Nothing was written.
         """
 
     @property
     def columns(self) -> Any:
-        """Returns the Arrow schema of all that a record of such topics has, by which rows without types are read."""
+        """Returns the Arrow schema of all columns that a record of such topics can have; rows without types are parsed
+        by it.
+        """
 
     def refuse_read(self, topic: str) -> NoReturn:
-        """Raises ReadElsewhere, which says where the topic is read; NotFound: nowhere."""
+        """Raises ReadElsewhere, which names where to read the topic, or NotFound if it is nowhere."""
 
 
 class NotTold(Exception):
-    """Says in its text why records of duplicates were not written; some of them may be there all the same."""
+    """Raised when records of duplicates were not written; some of them may have been. The text is the reason."""
 
 
 class DuplicateTopic(Protocol):
-    """Takes records of duplicates. Nothing rests on them: they may be lost, or come twice."""
+    """Writes records of duplicates. Nothing depends on them: they may be lost or repeated."""
 
     async def write(self, records: Sequence[tuple[bytes, bytes]]) -> None:
-        """Writes records, a key and a value each, in their order. One call at a time; it ends within seconds.
+        """Writes records, a key and a value each, in their order. One call at a time; ends within seconds.
 
         Raises:
-            NotTold: they may be there or not; a later call may pass.
+            NotTold: unknown whether they were written; a later call may succeed.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class LanePlace:
-    """Says with what a client writes as one lane.
+    """The parameters with which a client writes as one lane.
 
-    ledger: the id of the ledger, 16 bytes, which each record names. brokers: where both topics are. topic, partition:
-    where the records go. transactional_id: the lane's own; a producer that starts it fences the one before.
+    ledger: id of the ledger, 16 bytes; each record names it.
+    brokers: where both topics are.
+    topic, partition: where the records go.
+    transactional_id: the lane's own; a producer that starts with it fences the previous one.
     """
 
     ledger: bytes
@@ -196,21 +205,23 @@ class LanePlace:
 
 
 class DirectRecords(Protocol):
-    """Reads and trims the records of lanes (`TopicsElsewhere.direct`); never written by the gateway."""
+    """Reads and trims the records of lanes (`TopicsElsewhere.direct`), which the gateway never writes."""
 
     partitions: int
 
     def place(self, lane: int, partition: int) -> LanePlace:
-        """Returns with what a client writes as this lane, whose records are in this partition."""
+        """Returns the parameters for writing as this lane, whose records are in this partition."""
 
     async def read(self, partition: int, first: int) -> Sequence[tuple[int, bytes]]:
-        """Returns the records from an offset on that are committed, with their offsets, up to the end that the
-        partition has at the call, what is not committed included: so it waits for transactions that are open there.
+        """Returns the committed records from an offset on, with their offsets, up to the end of the partition at the
+        call.
+
+        Uncommitted records count for that end, so the call waits for open transactions there.
 
         Raises:
-            LedgerFull: it cannot be read to that end now; nothing is known.
-            LedgerDamaged: records from `first` on are gone, or the partition ends before.
+            LedgerFull: the partition cannot be read to that end now; nothing is known.
+            LedgerDamaged: records from `first` on are gone, or the partition ends before `first`.
         """
 
     async def trim(self, before: Mapping[int, int]) -> None:
-        """Deletes the records before an offset of each partition. LedgerFull: some may be deleted."""
+        """Deletes the records below an offset of each partition. Raises LedgerFull; some may then be deleted."""

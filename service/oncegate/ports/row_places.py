@@ -1,4 +1,4 @@
-"""Defines the places of the rows of one entry: ranges of offsets by partition, and the partition of each row."""
+"""Defines the locations of one entry's rows: ranges of offsets by partition, and the partition of each row."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from oncegate.arraytypes import I64
 
 
 class RowRange(NamedTuple):
-    """Describes rows at consecutive offsets of one partition. `first_offset`: −1 where it is not known."""
+    """Rows at consecutive offsets of one partition. first_offset: −1 if unknown."""
 
     topic: str
     partition: int
@@ -19,11 +19,11 @@ class RowRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RowPlaces:
-    """Holds the places of the n rows that one entry wrote.
+    """The locations of the n rows that one entry wrote.
 
     ranges: those of a partition one after the other, in the order of its rows.
-    partition_of: of each row, the number of its partition among those of `ranges`: unsigned, little-endian, all n of
-    one width. Empty: there is one partition, or it was not kept which row is in which.
+    partition_of: for each row, the number of its partition in the order of `ranges`: unsigned, little-endian, all n of
+    one width. Empty: there is one partition, or the partitions of rows were not recorded.
     """
 
     ranges: tuple[RowRange, ...]
@@ -31,17 +31,16 @@ class RowPlaces:
 
     @property
     def rows(self) -> int:
-        """Counts the rows."""
         return sum(row_range.rows for row_range in self.ranges)
 
     def is_known(self) -> bool:
-        """Tells whether the offset of every row is known."""
+        """Returns whether the offset of every row is known."""
         return all(row_range.first_offset >= 0 for row_range in self.ranges)
 
     def of_rows(self) -> tuple[I64, I64] | None:
-        """Returns of each row the number of its range and its offset, −1 where that is not known: int64 (n,) each.
+        """Returns the range number and the offset of each row, −1 if unknown: int64 (n,) each.
 
-        None: it was not kept which row is in which partition.
+        Returns None if the partitions of rows were not recorded.
         """
         numbers = np.repeat(np.arange(len(self.ranges)), [row_range.rows for row_range in self.ranges])
         offsets = np.concatenate([np.zeros(0, np.int64), *map(_offsets, self.ranges)])
@@ -60,9 +59,9 @@ class RowPlaces:
 
 
 def partition_numbers(partitions: list[tuple[I64, int]]) -> bytes:
-    """Returns `RowPlaces.partition_of`; `partitions`: rows and number of each partition's stretches, together n rows.
+    """Returns `RowPlaces.partition_of`; empty if all rows are in one partition.
 
-    Empty: all are in one.
+    partitions: the rows of each stretch, n in all, and its partition number.
     """
     if len({number for _, number in partitions}) <= 1:
         return b""
@@ -80,6 +79,6 @@ def _offsets(row_range: RowRange) -> I64:
 
 
 def _numbered(ranges: tuple[RowRange, ...]) -> list[int]:
-    """Numbers the partition of each range, in the order in which partitions first come."""
+    """Numbers the partition of each range, in order of first occurrence."""
     numbers: dict[tuple[str, int], int] = {}
     return [numbers.setdefault((row_range.topic, row_range.partition), len(numbers)) for row_range in ranges]

@@ -1,4 +1,4 @@
-"""Defines the folder where a shard keeps sorted runs of ids: its own, on the local machine, beside any ledger."""
+"""Defines a shard's folder of sorted runs of ids, on the local machine, for any kind of ledger."""
 
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
@@ -8,17 +8,17 @@ from oncegate.ports.ledger import OpenLedger
 
 
 class Runs(Protocol):
-    """Keeps files of sorted ids. Nothing here is truth: any of it may be gone or damaged, and is made again.
+    """Files of sorted ids. They are a cache: any of them may be missing or damaged, and is then made again.
 
     All methods block, and may be called from any thread. They raise LedgerFenced once the shard's ledger has a newer
     owner or was closed.
     """
 
     def names(self) -> list[str]:
-        """Returns the names of the files that are there, whole, sorted."""
+        """Returns the names of all complete files, sorted."""
 
     def write(self, name: str, pieces: Iterable[bytes]) -> None:
-        """Makes the pieces, one after the other, the bytes of `name`, durably: whole, or it is as it was before.
+        """Writes the concatenated pieces as `name`, durably and atomically.
 
         An error that `pieces` raises is passed on; then nothing was written.
 
@@ -26,25 +26,25 @@ class Runs(Protocol):
             ValueError: `name` is not 1 to 64 of a-z, 0-9, '.', '_', '-', beginning with a letter or digit, or ends
                 with '.tmp'.
             LedgerFull: there is no room; nothing was written.
-            OSError: whether `name` holds the pieces now or what it held before is unknown.
+            OSError: unknown whether `name` has its new or its old content.
         """
 
     def open(self, name: str) -> memoryview:
-        """Returns the bytes of `name`, read-only and not verified. KeyError: there is no such file.
+        """Returns the bytes of `name`, read-only and not verified. Raises KeyError if there is no such file.
 
-        They stay what they are whatever becomes of the name.
+        They do not change, even if the name is removed or rewritten.
         """
 
     def remove(self, name: str) -> None:
-        """Removes the run `name`; no effect when it is not there. OSError: unknown whether it still is."""
+        """Removes the run `name`; no effect if it does not exist. Raises OSError: unknown whether it was removed."""
 
 
 class RunFolders(Protocol):
-    """Gives each shard its folder of runs."""
+    """Opens each shard's folder of runs."""
 
     def open(self, namespace: str, opened: OpenLedger) -> AbstractAsyncContextManager[Runs]:
-        """Opens the namespace's folder for as long as `opened` is owned; to be closed before the ledger is.
+        """Opens the namespace's folder while `opened` is owned; close it before the ledger.
 
-        What an earlier process cut short is removed first. Nothing is changed once the context has ended, whatever
-        other threads are at. LedgerDown, LedgerFenced: it cannot be opened.
+        Removes incomplete files of an earlier process first. After the context has ended nothing is changed, even by
+        other threads. Raises LedgerDown or LedgerFenced if it cannot be opened.
         """

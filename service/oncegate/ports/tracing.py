@@ -1,7 +1,7 @@
-"""Defines spans of traces as the engine and the ledgers need them, and tells which one the running task is part of.
+"""Defines trace spans for the engine and the ledgers, and finds the span of the running task.
 
-A span is current only while a door answers a request that is traced and sampled; else `current_span` costs one look-up,
-and nothing else is done. What crosses processes is the W3C's trace context (https://www.w3.org/TR/trace-context/).
+A span is current only while a transport handles a request that is traced and sampled. Otherwise `current_span` costs
+one look-up and nothing else happens. Processes exchange the W3C's trace context (https://www.w3.org/TR/trace-context/).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,28 +9,28 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Protocol
 
-# Named as OpenTelemetry's semantic conventions do, our own `oncegate.…`; never an id, a payload or a token.
+# Names follow OpenTelemetry's semantic conventions, our own begin with `oncegate.`; never an id, a payload or a token.
 Attributes = Mapping[str, str | int | bool]
 
 
 class TraceSpan(Protocol):
-    """One part of a trace that is recorded. After its end `link` and `note` have no effect. Nothing here raises."""
+    """A recorded span. After its end `link` and `note` have no effect. No method raises."""
 
     @property
     def ids(self) -> tuple[str, str]:
-        """Returns its trace's id and its own: 32 and 16 hexadecimal digits."""
+        """Returns the ids of its trace and of itself: 32 and 16 hexadecimal digits."""
 
     def child(self, name: str, attributes: Attributes) -> AbstractContextManager["TraceSpan"]:
-        """Records a part of this part, which ends with the block; an exception that leaves it is noted by its type."""
+        """Records a child span until the block ends; an exception that leaves the block is recorded by type."""
 
     def link(self, other: "TraceSpan") -> None:
-        """Says that another span belongs to this one too, of which it is no part."""
+        """Links another span, of which this one is not a child."""
 
     def note(self, attributes: Attributes, name: str | None = None) -> None:
-        """Adds attributes, and gives it another name. `error.type` among them: it failed."""
+        """Adds attributes, and renames the span. `error.type` among the attributes marks it as failed."""
 
 
-# What becomes of spans: `sent`; `failed`, an export failed; `queue_full`, they came faster than they were sent.
+# Fates of spans: `sent`; `failed`, an export failed; `queue_full`, they were recorded faster than sent.
 SPAN_OUTCOMES = ("sent", "failed", "queue_full")
 
 
@@ -39,16 +39,16 @@ class Tracer(Protocol):
 
     @property
     def outcomes(self) -> Mapping[str, int]:
-        """Counts what became of the spans of all exporters, by `SPAN_OUTCOMES`."""
+        """Counts the spans of all exporters by fate, `SPAN_OUTCOMES`."""
 
     def request(
         self, name: str, headers: Iterable[tuple[str | bytes, str | bytes]], attributes: Attributes
     ) -> AbstractContextManager[TraceSpan | None]:
-        """Records a request below its caller's span, which the headers name; None: it is not sampled."""
+        """Records a request as a child of its caller's span, which the headers name; None: it is not sampled."""
 
 
 class _Cell:
-    """Holds what is current in a task and in those that it starts, until its block ends."""
+    """Holds the current span of a task and of those that it starts, until its block ends."""
 
     __slots__ = ("span",)
 
@@ -61,26 +61,26 @@ _NOTHING = nullcontext()
 
 
 def current_span() -> TraceSpan | None:
-    """Returns the span that the running task is part of; None: it is traced by nobody, or that span is over."""
+    """Returns the span of the running task; None if it is not traced or its span has ended."""
     cell = _CELL.get()
     return None if cell is None else cell.span
 
 
 @contextmanager
 def current_as(span: TraceSpan) -> Iterator[None]:
-    """Makes `span` current while the block runs, also in tasks and threads that start there."""
+    """Makes `span` current while the block runs, also in tasks and threads started there."""
     cell = _Cell(span)
     token = _CELL.set(cell)
     try:
         yield
     finally:
-        # A task that lives on, as an owner's does which a request made, is no part of that request.
+        # A task that outlives the request that started it, e.g. an owner's, is not part of that request.
         cell.span = None
         _CELL.reset(token)
 
 
 def child(name: str, attributes: Attributes) -> AbstractContextManager[TraceSpan | None]:
-    """Records a part of what is current, and makes it current; does nothing where nothing is."""
+    """Records a child of the current span and makes it current; does nothing if there is none."""
     parent = current_span()
     return _NOTHING if parent is None else _current_child(parent, name, attributes)
 

@@ -1,4 +1,4 @@
-"""Keeps each shard's sorted runs on the local machine, whatever its ledger is made of."""
+"""Sorted runs of each shard, on the local machine for every kind of ledger."""
 
 from pathlib import Path
 
@@ -8,14 +8,14 @@ from oncegate.runs.local import LocalRunFolders, MemoryRunFolders
 
 
 def run_folders(ledger_url: str) -> RunFolders:
-    """Returns where the shards of these ledgers keep their runs: in the data folder, or in memory without one.
+    """Returns the folders of runs for the ledgers at a URL: in the data folder, or in memory if there is none.
 
-    NotFound: the URL's scheme is unknown. BadRequest: the rest of it is wrong.
+    Raises NotFound for an unknown scheme, and BadRequest if the rest of the URL is wrong.
     """
     scheme, location = parse_url(ledger_url)
     folder = Path(location) if scheme == "log" else None
     if scheme == "kafka":
-        # Its client is an extra.
+        # Imported here, since its client is an extra.
         from oncegate.ledgers.kafka.address import parse_address
 
         folder = parse_address(location).runs_folder

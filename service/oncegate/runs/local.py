@@ -1,7 +1,8 @@
 """Keeps sorted runs as files below a data folder, or in memory for a ledger without one.
 
-No ledger names runs, and no backup holds them: they are made again. A file is written beside, synced piece by piece,
-and takes its name when it is whole; what a crash cuts short is removed at the next opening.
+No ledger names runs, and no backup contains them: they can be made again. A file is written under a temporary name,
+synced piece by piece, and renamed when it is complete. Files left incomplete by a crash are removed at the next
+opening.
 """
 
 import asyncio
@@ -26,26 +27,27 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
 def is_run_name(name: str) -> bool:
-    """Tells whether a whole file may have this name."""
+    """Returns whether a complete file may have this name."""
     return bool(_NAME.fullmatch(name)) and not name.endswith(TEMPORARY)
 
 
 def require_run_name(name: str) -> None:
-    """Raises ValueError unless a whole file may have this name."""
+    """Raises ValueError unless a complete file may have this name."""
     if not is_run_name(name):
         raise ValueError(
             f"a run is 1 to 64 of a-z, 0-9, '.', '_', '-', the first a letter or digit, without {TEMPORARY}: {name!r}"
         )
 
 
-# An append that comes meanwhile waits for the sync of so much at most.
+# A concurrent append waits for the sync of at most this many bytes.
 SYNC_BYTES = 2 << 20
 
 
 class LocalRuns:
-    """Implements `ports.Runs` over one folder, made when the first run is written.
+    """Implements `ports.Runs` over one folder, which the first write creates.
 
-    `require_owner` raises LedgerFenced for an old owner. `epoch`: so that no two owners use one temporary name.
+    require_owner: raises LedgerFenced for an old owner.
+    epoch: keeps the temporary names of different owners apart.
     """
 
     def __init__(self, disk: Disk, folder: Path, epoch: int, require_owner: Callable[[], None]) -> None:
@@ -58,14 +60,12 @@ class LocalRuns:
         self._closed = False
 
     def names(self) -> list[str]:
-        """Implements the port's `Runs.names`."""
         self._own()
         if not self._folder.is_dir():
             return []
         return sorted(path.name for path in self._folder.iterdir() if is_run_name(path.name))
 
     def write(self, name: str, pieces: Iterable[bytes]) -> None:
-        """Implements the port's `Runs.write`."""
         require_run_name(name)
         temporary = self._folder / f"{name}.{self._epoch}-{next(self._counter)}{TEMPORARY}"
         try:
@@ -99,7 +99,7 @@ class LocalRuns:
             self._disk.close(fd)
 
     def open(self, name: str) -> memoryview:
-        """Implements the port's `Runs.open`; what the disk cannot give later ends the process (`Disk.map`)."""
+        """Implements the port's `Runs.open`. A later read error of the disk ends the process (`Disk.map`)."""
         self._own()
         if not is_run_name(name):
             raise KeyError(name)
@@ -109,7 +109,6 @@ class LocalRuns:
             raise KeyError(name) from error
 
     def remove(self, name: str) -> None:
-        """Implements the port's `Runs.remove`."""
         if not is_run_name(name):
             return
         with self._changing:
@@ -118,14 +117,16 @@ class LocalRuns:
                 self._disk.unlink(self._folder / name)
 
     def remove_unfinished(self) -> None:
-        """Removes what an earlier owner's crash cut short. LedgerFenced; LedgerDown, LedgerFull: the disk failed."""
+        """Removes incomplete files of an earlier owner. Raises LedgerFenced; LedgerDown or LedgerFull if the disk
+        failed.
+        """
         self._own()
         with ledger_errors(f"the folder of runs {self._folder}"):
             for path in self._folder.glob(f"*{TEMPORARY}"):
                 self._disk.unlink(path)
 
     def close(self) -> None:
-        """Changes nothing from now on, whatever other threads are at."""
+        """Rejects all further changes, including those of other threads."""
         with self._changing:
             self._closed = True
 
@@ -136,7 +137,7 @@ class LocalRuns:
 
 
 class LocalRunFolders:
-    """Implements `ports.RunFolders` below a data folder: `<data>/<namespace>/0/runs`. `disk` is for tests."""
+    """Implements `ports.RunFolders` below a data folder: `<data>/<namespace>/0/runs`. disk: for tests."""
 
     def __init__(self, data: Path, disk: Disk | None = None) -> None:
         self._data = data.absolute()
@@ -144,7 +145,6 @@ class LocalRunFolders:
 
     @asynccontextmanager
     async def open(self, namespace: str, opened: OpenLedger) -> AsyncIterator[LocalRuns]:
-        """Implements the port's `RunFolders.open`."""
         folder = self._data / namespace / SHARD_NAME / RUNS_NAME
         runs = LocalRuns(self._disk, folder, opened.history.epoch, opened.require_owner)
         try:
@@ -155,19 +155,17 @@ class LocalRunFolders:
 
 
 class MemoryRuns:
-    """Implements `ports.Runs` over a dict that outlives it; `require_owner` raises LedgerFenced for an old owner."""
+    """Implements `ports.Runs` over a dict that outlives it. require_owner: raises LedgerFenced for an old owner."""
 
     def __init__(self, files: dict[str, bytes], require_owner: Callable[[], None]) -> None:
         self._files = files
         self._require_owner = require_owner
 
     def names(self) -> list[str]:
-        """Implements the port's `Runs.names`."""
         self._require_owner()
         return sorted(self._files)
 
     def write(self, name: str, pieces: Iterable[bytes]) -> None:
-        """Implements the port's `Runs.write`; there is always room."""
         require_run_name(name)
         self._require_owner()
         data = b"".join(pieces)
@@ -175,23 +173,21 @@ class MemoryRuns:
         self._files[name] = data
 
     def open(self, name: str) -> memoryview:
-        """Implements the port's `Runs.open`."""
         self._require_owner()
         return memoryview(self._files[name])
 
     def remove(self, name: str) -> None:
-        """Implements the port's `Runs.remove`."""
         self._require_owner()
         self._files.pop(name, None)
 
 
 class MemoryRunFolders:
-    """Implements `ports.RunFolders`: a dict for each namespace. `files`: their bytes, by namespace and name."""
+    """Implements `ports.RunFolders`: a dict for each namespace. files: their bytes, by namespace and name."""
 
     def __init__(self) -> None:
         self.files: dict[str, dict[str, bytes]] = defaultdict(dict)
 
     @asynccontextmanager
     async def open(self, namespace: str, opened: OpenLedger) -> AsyncIterator[MemoryRuns]:
-        """Implements the port's `RunFolders.open`: what another thread writes ends with the ledger's owner."""
+        """Implements the port's `RunFolders.open`; writes of other threads fail once the ledger's owner has ended."""
         yield MemoryRuns(self.files[namespace], opened.require_owner)

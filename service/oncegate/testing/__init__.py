@@ -1,4 +1,4 @@
-"""For tests of this program and of whatever is built on it: a real gateway, a clock to set, the ledgers' suite."""
+"""Tools for tests of this program and of programs that use it: a real gateway, a manual clock, the ledgers' suite."""
 
 from oncegate.testing.clock import FakeClock, TurnedLoop
 from oncegate.testing.ledger_checks import check_ledger

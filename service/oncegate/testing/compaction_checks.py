@@ -1,4 +1,4 @@
-"""Checks compaction: entries replaced by a snapshot that means the same. A part of the conformance suite."""
+"""Checks compaction, the replacement of entries by an equivalent snapshot. Part of the conformance suite."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -31,7 +31,7 @@ async def _append(ledger: Ledger, *numbers: int) -> Mark:
 
 
 async def _replaced(ledger: Ledger, mark: Mark, snapshot: Sequence[bytes], later: Sequence[bytes]) -> None:
-    """The ledger reads as the snapshot, then the later entries."""
+    """Checks that the ledger reads as the snapshot, then the later entries."""
     entries = await replayed(ledger)
     wanted = [Replayed(mark.position, body, mark) for body in snapshot]
     require(entries[: len(snapshot)] == wanted, "replay the snapshot at the compacted position, with the mark of it")
@@ -47,7 +47,7 @@ async def _replaced(ledger: Ledger, mark: Mark, snapshot: Sequence[bytes], later
 
 
 async def compacted_entries_are_replaced(under_test: LedgersUnderTest) -> None:
-    """Checks that the snapshot is read in place of the entries, now and when it is opened again."""
+    """Checks that the snapshot is read in place of the entries, now and after reopening."""
     snapshot = [b"state", b"", b"of several" * 1_000]
     async with opened_at(under_test) as opened:
         ledger = opened.ledger
@@ -66,7 +66,7 @@ async def compacted_entries_are_replaced(under_test: LedgersUnderTest) -> None:
 
 
 async def everything_can_be_compacted_again(under_test: LedgersUnderTest) -> None:
-    """Checks that a snapshot, also an empty one, is replaced by the next."""
+    """Checks that a snapshot, even an empty one, is replaced by the next."""
     async with opened_at(under_test) as opened:
         for life in range(3):
             mark = await _append(opened.ledger, 10 * life, 10 * life + 1)
@@ -87,7 +87,7 @@ async def everything_can_be_compacted_again(under_test: LedgersUnderTest) -> Non
 
 
 async def a_compaction_is_durable(under_test: LedgersUnderTest) -> None:
-    """Checks that an acknowledged compaction outlives a crash."""
+    """Checks that an acknowledged compaction survives a crash."""
     async with opened_at(under_test) as opened:
         mark = await _append(opened.ledger, 1, 2)
         await _append(opened.ledger, 3)
@@ -104,7 +104,7 @@ async def a_compaction_is_durable(under_test: LedgersUnderTest) -> None:
 
 
 async def outputs_outlive_a_compaction(under_test: LedgersUnderTest) -> None:
-    """Checks that rows, topics and waiting ranges are what they were."""
+    """Checks that rows, topics and waiting ranges are unchanged."""
     ranges = [range_of(number, 10, f"s{number % 2}") for number in range(1, 6)]
     async with opened_at(under_test) as opened:
         ledger, outputs = opened.ledger, outputs_of(opened)
@@ -125,7 +125,7 @@ async def outputs_outlive_a_compaction(under_test: LedgersUnderTest) -> None:
 
 
 async def _publishes(ledger: Ledger, first_offset: int, number: int) -> bool:
-    """Whether the ledger knows the range as one that waits."""
+    """Returns whether the ledger knows the range as a waiting one."""
     try:
         await ledger.append([b"published"], [publish(first_offset, number)])
     except ValueError:
@@ -134,7 +134,7 @@ async def _publishes(ledger: Ledger, first_offset: int, number: int) -> bool:
 
 
 async def only_the_end_of_an_append_is_compacted(under_test: LedgersUnderTest) -> None:
-    """Checks that other positions are refused, with no effect."""
+    """Checks that other positions are refused without effect."""
     async with opened_at(under_test) as opened:
         ledger = opened.ledger
         await ledger.append([b"a", b"b"], [])
@@ -156,7 +156,7 @@ async def _refuses(ledger: Ledger, *positions: int) -> None:
 
 
 async def appends_go_on_while_it_compacts(under_test: LedgersUnderTest) -> None:
-    """Checks that appends beside a compaction are kept."""
+    """Checks that appends during a compaction are kept."""
     async with opened_at(under_test) as opened:
         ledger = opened.ledger
         mark = await _append(ledger, *range(5))
@@ -174,7 +174,7 @@ async def appends_go_on_while_it_compacts(under_test: LedgersUnderTest) -> None:
 
 
 async def a_snapshot_may_be_made_while_appends_go_on(under_test: LedgersUnderTest) -> None:
-    """Checks that a snapshot is taken as it comes, with appends between its entries."""
+    """Checks that a snapshot is consumed as it is produced, with appends between its entries."""
     async with opened_at(under_test) as opened:
         ledger = opened.ledger
         mark = await _append(ledger, *range(3))
@@ -193,7 +193,7 @@ async def a_snapshot_may_be_made_while_appends_go_on(under_test: LedgersUnderTes
 
 
 async def a_snapshot_that_fails_changes_nothing(under_test: LedgersUnderTest) -> None:
-    """Checks that a snapshot's own error is passed on, and nothing was changed."""
+    """Checks that a snapshot's own error is passed on and nothing was changed."""
     async with opened_at(under_test) as opened:
         ledger = opened.ledger
         await _append(ledger, 0, 1)

@@ -1,11 +1,10 @@
-"""Checks what every ledger must do, whatever it is made of: the conformance suite.
+"""The conformance suite: checks that every kind of ledger must pass.
 
     async def test_my_ledger_keeps_its_promises():
         await check_ledger(make_place)
 
-`make_place` gives a new, empty `LedgersUnderTest` at each call. A broken promise raises AssertionError, which names it.
-A ledger that leaves abilities out says so, `check_ledger(make_place, {Ability.OUTPUTS})`, and is told which checks were
-skipped.
+`make_place` returns a new, empty `LedgersUnderTest` at each call. A broken promise raises AssertionError, which names
+it. For a ledger that leaves abilities out, `check_ledger(make_place, {Ability.OUTPUTS})` returns the skipped checks.
 """
 
 import asyncio
@@ -64,7 +63,7 @@ async def marks_tell_histories_apart(under_test: LedgersUnderTest) -> None:
 
 
 async def opening_again_gives_the_same(under_test: LedgersUnderTest) -> None:
-    """Checks that everything is there when it is opened again, under a higher epoch."""
+    """Checks that reopening, under a higher epoch, gives everything back."""
     written = [range_of(1, 3), range_of(2, 4)]
     async with opened_at(under_test) as opened:
         for number in range(20):
@@ -84,7 +83,7 @@ async def opening_again_gives_the_same(under_test: LedgersUnderTest) -> None:
 
 
 async def nothing_is_answered_before_it_is_durable(under_test: LedgersUnderTest) -> None:
-    """Checks that all that was acknowledged outlives crashes, and nothing else does."""
+    """Checks that everything acknowledged survives crashes, and nothing else does."""
     wanted: list[tuple[int, bytes]] = []
     for life in range(4):
         async with AsyncExitStack() as crashed:
@@ -105,7 +104,7 @@ async def nothing_is_answered_before_it_is_durable(under_test: LedgersUnderTest)
 
 
 async def an_older_owner_is_fenced(under_test: LedgersUnderTest) -> None:
-    """Checks that an owner that was followed by another writes nothing."""
+    """Checks that a superseded owner writes nothing."""
     async with AsyncExitStack() as stack:
         ledgers = await stack.enter_async_context(under_test.ledgers())
         older_owner = await stack.enter_async_context(AsyncExitStack())
@@ -160,7 +159,7 @@ async def sizes_do_not_matter(under_test: LedgersUnderTest) -> None:
 
 
 async def a_cancelled_caller_corrupts_nothing(under_test: LedgersUnderTest) -> None:
-    """Whether the append of a cancelled caller took place is unknown to that caller; it did or it did not, whole."""
+    """Checks that the append of a cancelled caller, whose outcome is unknown to it, happened entirely or not at all."""
     async with opened_at(under_test) as opened:
         for number in range(1, 9):
             body = b"cancelled %d" % number
@@ -186,7 +185,7 @@ def _require_whole_pairs(seen: list[Replayed], mark: Mark) -> None:
 
 
 async def readers_never_meet_the_writer(under_test: LedgersUnderTest) -> None:
-    """Checks that rows are read right while others are written."""
+    """Checks that reads are correct while rows are written."""
     async with opened_at(under_test) as opened:
         ledger, outputs = opened.ledger, outputs_of(opened)
 
@@ -209,7 +208,7 @@ async def readers_never_meet_the_writer(under_test: LedgersUnderTest) -> None:
 
 
 async def namespaces_are_apart(under_test: LedgersUnderTest) -> None:
-    """Checks that two namespaces share neither key nor id, entries or rows."""
+    """Checks that two namespaces share neither key, id, entries nor rows."""
     async with under_test.ledgers() as ledgers:
         await ledgers.create("other")
         await ledgers.create("other")
@@ -259,7 +258,7 @@ async def _is_unknown(ledgers: Ledgers) -> None:
 
 
 async def a_replay_may_be_left_early(under_test: LedgersUnderTest) -> None:
-    """Checks that a replay that is closed before its end leaves the ledger as it was."""
+    """Checks that a replay that is closed early leaves the ledger unchanged."""
     async with opened_at(under_test) as opened:
         await opened.ledger.append([b"a"], [])
         async with aclosing(opened.ledger.replay(1)) as batches:
@@ -271,7 +270,7 @@ async def a_replay_may_be_left_early(under_test: LedgersUnderTest) -> None:
 
 
 async def its_owner_is_known_at_any_time(under_test: LedgersUnderTest) -> None:
-    """Checks `require_owner`, from the loop and from a thread, and the end of a ledger that is closed."""
+    """Checks `require_owner`, from the loop and from a thread, and the end of a closed ledger."""
     async with opened_at(under_test) as opened:
         opened.require_owner()
         await asyncio.to_thread(opened.require_owner)
@@ -317,16 +316,16 @@ CHECKS: Checks = {
 
 
 def why_skipped(check: LedgerCheck, leaving_out: Collection[Ability]) -> str | None:
-    """Says why a check is skipped for a ledger that leaves these abilities out; None: it is not."""
+    """Returns why a check is skipped for a ledger that leaves these abilities out; None if it is not."""
     missing = sorted(CHECKS[check].intersection(leaving_out))
     return f"the ledger leaves out {', '.join(missing)}" if missing else None
 
 
 async def check_ledger(make_place: MakePlace, leaving_out: Collection[Ability] = ()) -> dict[str, str]:
-    """Runs every check, each at a new place; AssertionError at the first promise that is broken.
+    """Runs every check, each in a new place. Raises AssertionError at the first broken promise.
 
-    `leaving_out`: what the ledger does without, of the table in `oncegate.ports.ledger`. Returns the names of the
-    checks that were skipped for it, each with the reason.
+    leaving_out: abilities that the ledger leaves out, from the table in `oncegate.ports.ledger`. Returns the names of
+    the skipped checks, each with the reason.
     """
     skipped = {}
     for check in CHECKS:

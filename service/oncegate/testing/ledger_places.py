@@ -1,4 +1,4 @@
-"""Shares what the checks of the conformance suite need: places, and short names for what they do there."""
+"""Places and helper functions for the checks of the conformance suite."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -22,7 +22,7 @@ from oncegate.ports import (
 
 
 class LedgersUnderTest(Protocol):
-    """Holds the ledgers under test, and what lies beside them. It survives those who open it."""
+    """The ledgers under test and everything beside them. Survives the processes that open it."""
 
     def ledgers(self) -> AbstractAsyncContextManager[Ledgers]:
         """Opens what a process that starts now finds; the namespace `default` exists."""
@@ -31,19 +31,19 @@ class LedgersUnderTest(Protocol):
         """Returns the folders of runs that a process that starts now finds."""
 
     def crash(self) -> None:
-        """Lets the power fail: whoever has it open is gone, and only what is durable at this moment stays."""
+        """Simulates a power failure: every user is gone, and only durable content remains."""
 
 
 MakePlace = Callable[[], AbstractAsyncContextManager[LedgersUnderTest]]
 LedgerCheck = Callable[[LedgersUnderTest], Awaitable[None]]
-# Each check, and the abilities without which it cannot be kept.
+# Each check, and the abilities that it needs.
 Checks = dict[LedgerCheck, frozenset[Ability]]
 NAMESPACE = "default"
 BIG = 1 << 40  # more bytes than any check writes
 
 
 def require(holds: bool, promise: str) -> None:
-    """Raises AssertionError, also under `python -O`, unless the promise holds."""
+    """Raises AssertionError, even under `python -O`, unless the promise holds."""
     if not holds:
         raise AssertionError(f"a ledger must: {promise}")
 
@@ -63,27 +63,27 @@ async def runs_at(under_test: LedgersUnderTest) -> AsyncIterator[Runs]:
 
 
 def range_of(name: int, rows: int, stream: str = "s") -> WriteRange:
-    """Makes the change that writes a range, named by a number, of some bytes of its own."""
+    """Returns the change that writes a range, named by a number, with bytes of its own."""
     return WriteRange(name.to_bytes(16, "big"), stream, rows, b"rows of %d " % name * 50)
 
 
 def publish(first_offset: int, *names: int, topic: str = "t") -> PublishRanges:
-    """Makes the change that publishes ranges to partition 0 of a topic."""
+    """Returns the change that publishes ranges to partition 0 of a topic."""
     return PublishRanges(topic, 0, first_offset, tuple(name.to_bytes(16, "big") for name in names))
 
 
 def chunk_of(first_offset: int, written: WriteRange) -> Chunk:
-    """Makes the chunk that a written range is read back as."""
+    """Returns the chunk as which a written range is read back."""
     return Chunk(first_offset, written.rows, written.data)
 
 
 def rows(opened: OpenLedger, *changes: OutputChange) -> list[OutputChange]:
-    """Returns the changes where the ledger holds rows, and none where it does not."""
+    """Returns the changes if the ledger holds rows, else none."""
     return list(changes) if opened.outputs is not None else []
 
 
 def outputs_of(opened: OpenLedger) -> Outputs:
-    """Returns what reads the ledger's rows; AssertionError where it holds none."""
+    """Returns the reader of the ledger's rows. Raises AssertionError if it holds none."""
     require(opened.outputs is not None, "hold rows, unless it says that it leaves out `outputs`")
     assert opened.outputs is not None
     return opened.outputs
@@ -102,7 +102,7 @@ async def read(ledger: Ledger, from_position: int = 1) -> list[tuple[int, bytes]
 
 
 async def snapshot_of(*entries: bytes) -> AsyncIterator[bytes]:
-    """Yields the entries as `Ledger.compact` takes a snapshot."""
+    """Yields the entries in the form of a snapshot for `Ledger.compact`."""
     for entry in entries:
         yield entry
 

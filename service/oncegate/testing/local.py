@@ -1,4 +1,4 @@
-"""A real gateway in a thread of this process, for the tests of programs that use one.
+"""Runs a real gateway in a thread of this process, for the tests of programs that use one.
 
 with LocalGateway() as gateway:
     run_what_is_tested(gateway.url)
@@ -28,11 +28,11 @@ SHUTDOWN_MS = 5_000  # how long a stop waits for callers that are being answered
 class LocalGateway:
     """`oncegate serve` on a free port of 127.0.0.1; the same port after `restart`.
 
-    `ledger`: None for a log in a temporary folder that is gone after `close`; `memory:` for none at all; `log:<folder>`
-    for one that stays. Further arguments are settings (`lease_ms=1_000`); neither environment nor settings file is
-    read, since they may name a real ledger's witness. Usable once as a context manager, and from a pytest fixture.
+    ledger: None: a log in a temporary folder that `close` removes; `memory:`: none; `log:<folder>`: a permanent one.
+    Further arguments are settings (`lease_ms=1_000`). Environment and settings file are ignored, since they may name a
+    real ledger's witness. Usable once as a context manager, and from a pytest fixture.
 
-    Raises SettingsError for arguments that cannot be used, RuntimeError when it does not start: nothing is left open.
+    Raises SettingsError for invalid arguments, RuntimeError if it does not start. Nothing is left open.
     """
 
     def __init__(self, ledger: str | None = None, *, start_ms: int = START_MS, **settings: Any) -> None:

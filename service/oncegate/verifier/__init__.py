@@ -1,1 +1,1 @@
-"""Compares what was to be written with the ledger and with what was written: Photon's verifier, as a batch program."""
+"""Compares an input with the ledger and with the output: like Photon's verifier, as a batch program."""

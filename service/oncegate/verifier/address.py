@@ -1,18 +1,18 @@
-"""Reads the address of a running gateway, for whatever asks one."""
+"""Parses the address of a running gateway, for programs that call one."""
 
 import ipaddress
 from urllib.parse import SplitResult, urlsplit
 
 from oncegate.core.errors import BadRequest, NotFound
 
-# As the clients have it: read from the environment, so that no command line shows it.
+# The clients' variable: read from the environment, so that no command line shows the key.
 API_KEY = "ONCEGATE_API_KEY"
 
 
 def address_of(url: str) -> SplitResult:
-    """Returns the parts of an address, whose `hostname` and `port` can be read.
+    """Returns the parts of an address; its `hostname` and `port` are valid.
 
-    Raises NotFound: it is none of a gateway. What stands before an @ may be a password, and is not shown.
+    Raises NotFound if it is not the address of a gateway. The text before an @ may be a password and is not shown.
     """
     try:
         parts = urlsplit(url)
@@ -20,14 +20,15 @@ def address_of(url: str) -> SplitResult:
     except ValueError:
         parts, is_one = None, False
     if "@" in url:
-        raise NotFound(f"the gateway's address has an @: a key is not sent so, it is read from {API_KEY}")
+        raise NotFound(f"the gateway's address has an @: set {API_KEY} to send a key")
     if parts is None or not is_one or parts.query or parts.fragment:
-        raise NotFound(f"{url} is no address of a gateway; write --url http://127.0.0.1:8080")
+        raise NotFound(f"{url} is not the address of a gateway; write --url http://127.0.0.1:8080")
     return parts
 
 
 def check_private(parts: SplitResult, secret: str = API_KEY) -> None:
-    """Raises BadRequest where a key that is sent to this address could be read on the way. `secret`: its variable."""
+    """Raises BadRequest if a secret sent to this address could be read in transit. secret: the variable that holds
+    it."""
     if parts.scheme == "https" or parts.hostname == "localhost":
         return
     try:
@@ -35,4 +36,4 @@ def check_private(parts: SplitResult, secret: str = API_KEY) -> None:
     except ValueError:
         private = False
     if not private:
-        raise BadRequest(f"{secret} would be read on the way to {parts.netloc}: write https://, or unset it")
+        raise BadRequest(f"{secret} would be sent unencrypted to {parts.netloc}: write https://, or unset it")

@@ -1,7 +1,7 @@
-"""Compares the rows of one bucket: those of the input, with what the ledger told of each, and those of the output.
+"""Compares the rows of one bucket: those of the input, with the ledger's answer for each, and those of the output.
 
-A place is 64 bits. Of the input: the number of the row, and from bit 56 on `Standing`. Of the output: bit 63, the
-partition from bit 48 on, and the offset. So one sort brings an id's rows together, the input's first, each in order.
+A row code has 64 bits. For the input: the number of the row, and from bit 56 on `Standing`. For the output: bit 63, the
+partition from bit 48 on, and the offset. One sort brings an id's rows together, the input's first, each in order.
 """
 
 from typing import NamedTuple
@@ -11,19 +11,22 @@ import numpy as np
 from oncegate.arraytypes import I64, U8, U64
 from oncegate.verifier.kinds import FindingKind, Standing
 
-# What fits beside bit 63: Kafka's own limit on partitions is far below it, and offsets of 48 bits last for ever.
+# Limits of the bits below bit 63: Kafka's own limit on partitions is far lower, and offsets of 48 bits suffice.
 PARTITIONS_MAX, OFFSET_MAX = 1 << 15, (1 << 48) - 1
 _TOLD, _PARTITION, _OUTPUT = np.uint64(56), np.uint64(48), np.uint64(1 << 63)
 _ROW = np.uint64((1 << 56) - 1)
 
 
 class Compared(NamedTuple):
-    """Holds what became of one bucket's ids.
+    """The result for one bucket's ids.
 
-    rows: the first row of each id of the input, uint64 (k,); kinds: its `FindingKind`, uint8 (k,). doubled: (row,
-    place) of each output row of an id that is there more than once, (d, 2); extra: how many of those are too many.
-    foreign: the place of each output row of no id of the input, (f,); foreign_ids: how many ids those are. repeated:
-    rows of the input whose id stood there before.
+    rows: the first input row of each id, uint64 (k,).
+    kinds: the `FindingKind` of each id, uint8 (k,).
+    doubled: (row, row code) of each output row of an id that occurs more than once, (d, 2).
+    extra: number of those rows beyond the first of their id.
+    foreign: the row code of each output row whose id is not in the input, (f,).
+    foreign_ids: number of such ids.
+    repeated: number of input rows whose id occurred earlier.
     """
 
     rows: U64
@@ -36,19 +39,19 @@ class Compared(NamedTuple):
 
 
 def input_places(first_row: int, standings: U8) -> U64:
-    """Returns the places of rows of the input that follow one another."""
+    """Returns the row codes of consecutive input rows."""
     rows = np.arange(first_row, first_row + len(standings), dtype=np.uint64)
     return rows | standings.astype(np.uint64) << _TOLD
 
 
 def output_places(partition: int, offsets: I64) -> U64:
-    """Returns the places of rows of one partition."""
-    assert 0 <= partition < PARTITIONS_MAX, "checked where partitions are listed"
+    """Returns the row codes of rows of one output partition."""
+    assert 0 <= partition < PARTITIONS_MAX, "checked when partitions are listed"
     return offsets.astype(np.uint64) | np.uint64(partition) << _PARTITION | _OUTPUT
 
 
 def partition_and_offset(row_code: int) -> tuple[int, int]:
-    """Reads a place of the output."""
+    """Returns the partition and offset in an output row code."""
     return row_code >> 48 & (PARTITIONS_MAX - 1), row_code & OFFSET_MAX
 
 
@@ -74,9 +77,9 @@ def compare(expected: U64, written: U64) -> Compared:
 
 
 def _kinds(outputs: I64, standings: U64) -> U8:
-    """The kind of each id by how often it is in the output and what the ledger told of it."""
+    """Returns the kind of each id, by its number of output rows and the ledger's answer."""
     absent = np.choose(standings.astype(np.intp), [FindingKind.NOT_WRITTEN, FindingKind.HELD, FindingKind.MISSING])
     once = np.choose(standings.astype(np.intp), [FindingKind.UNRECORDED, FindingKind.UNRECORDED, FindingKind.OK])
     kinds = np.where(outputs == 0, absent, np.where(outputs == 1, once, int(FindingKind.DOUBLED)))
-    assert len(Standing) == 3, "each has its place in both lists"
+    assert len(Standing) == 3, "each has its element in both lists"
     return kinds.astype(np.uint8)

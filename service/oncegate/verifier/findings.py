@@ -1,5 +1,4 @@
-"""Gathers what the buckets' comparisons find: a byte for each row of the input, on disk, and the first places of each
-kind."""
+"""Collects the results of all buckets: one byte per input row, on disk, and the first row codes of each kind."""
 
 from pathlib import Path
 
@@ -9,22 +8,25 @@ from oncegate.arraytypes import I64, U8, U64
 from oncegate.verifier.compare import Compared
 from oncegate.verifier.kinds import FindingKind
 
-# Rows of the input whose kinds are looked at, at once.
+# Number of input rows whose kinds are read at once.
 _CHUNK = 1 << 22
 _NO_PAIRS: U64 = np.empty((0, 2), np.uint64)
 
 
 class Findings:
-    """Holds counts in memory, and the kind of each row of the input in a file: of an id's rows only the first has one.
+    """Counts in memory, and the kind of each input row in a file; only the first row of an id has one.
 
-    shown: how many findings of each kind keep their places. counts: ids by `FindingKind`. extra_rows: of doubled ids,
-    beyond the first; foreign_rows: of foreign ids. repeated: rows of the input whose id stood there before.
+    shown: number of findings of each kind whose row codes are kept.
+    counts: ids by `FindingKind`.
+    extra_rows: output rows of doubled ids beyond the first.
+    foreign_rows: output rows of foreign ids.
+    repeated: input rows whose id occurred earlier.
     """
 
     def __init__(self, folder: Path, rows: int, shown: int) -> None:
         path = folder / "kinds"
         path.write_bytes(b"")
-        # A byte more: there is no map of an empty file.
+        # One extra byte: an empty file cannot be mapped.
         self._kinds = np.memmap(path, np.uint8, "w+", shape=(rows + 1,))
         self._rows, self._shown = rows, shown
         self.counts = dict.fromkeys(FindingKind, 0)
@@ -32,7 +34,7 @@ class Findings:
         self._doubled, self._foreign = _NO_PAIRS, np.empty(0, np.uint64)
 
     def add(self, compared: Compared) -> None:
-        """Takes what became of one bucket."""
+        """Adds the result of one bucket."""
         self._kinds[compared.rows.astype(np.intp)] = compared.kinds
         for kind, count in enumerate(np.bincount(compared.kinds, minlength=len(FindingKind)).tolist()):
             self.counts[FindingKind(kind)] += count
@@ -45,18 +47,18 @@ class Findings:
         self._doubled = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))][: 2 * self._shown]
 
     def kinds(self, first_row: int, rows: int) -> U8:
-        """Returns the kinds of rows that follow one another; 0, OK, also for an id's later rows."""
+        """Returns the kinds of consecutive rows; 0, OK, also for an id's later rows."""
         return np.array(self._kinds[first_row : first_row + rows])
 
     def change(self, rows: I64, kind: FindingKind) -> None:
-        """Says that these rows of the input are of another kind than was found."""
+        """Changes the kind of these input rows."""
         for old, count in enumerate(np.bincount(self._kinds[rows], minlength=len(FindingKind)).tolist()):
             self.counts[FindingKind(old)] -= count
         self._kinds[rows] = kind
         self.counts[kind] += len(rows)
 
     def first_rows(self, kind: FindingKind) -> list[int]:
-        """Returns the first rows of the input that are of a kind, as many as are shown."""
+        """Returns the first input rows of a kind, as many as are shown."""
         rows: list[int] = []
         for start in range(0, self._rows, _CHUNK):
             at = np.flatnonzero(self._kinds[start : min(start + _CHUNK, self._rows)] == kind)
@@ -66,11 +68,13 @@ class Findings:
         return rows
 
     def places_of_doubled(self, row: int) -> list[int]:
-        """Returns where the id of a row lies in the output, of the first that are doubled; else as far as is known."""
+        """Returns the output row codes of a doubled id, given its input row; incomplete or empty beyond the shown
+        number.
+        """
         row_codes: list[int] = self._doubled[self._doubled[:, 0] == row, 1].tolist()
         return row_codes
 
     def foreign_places(self) -> list[int]:
-        """Returns the first places of foreign rows, as many as are shown."""
+        """Returns the first row codes of foreign rows, as many as are shown."""
         row_codes: list[int] = self._foreign.tolist()
         return row_codes

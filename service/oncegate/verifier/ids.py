@@ -1,7 +1,7 @@
-"""Makes 16 bytes of each id, wherever it comes from: the same for a number and its decimal text, for text and bytes.
+"""Hashes ids to 16 bytes, independent of their source: a number equals its decimal text, and text equals its bytes.
 
-They are for this run alone, by a key that it draws: an id's fingerprint in the ledger has the namespace's key, which
-never leaves the gateway. Two ids meet by accident with a probability of q^2 / 2^129 for q ids.
+The hashes use a key drawn for this run. The ledger's fingerprints use the namespace's key, which never leaves the
+gateway. Among q ids two collide by accident with a probability of q^2 / 2^129.
 """
 
 from typing import Any
@@ -16,15 +16,15 @@ from oncegate.engine.limits import Limits
 from oncegate.hashing.ids import Fingerprinter
 from oncegate.transports.decode import columns, ids
 
-# Hashed and asked for at once; a request takes 100,000 by default.
+# Rows hashed and looked up at once; a request accepts 100,000 by default.
 BATCH_ROWS = 50_000
 _LIMITS = Limits(ids_per_request=BATCH_ROWS)
 
 
 def as_ids(table: pa.Table, names: list[str]) -> pa.Table:
-    """Returns the columns of an id as text or bytes, as every door of the gateway takes them.
+    """Returns the columns of an id as text or bytes, as every transport of the gateway accepts them.
 
-    Raises BadRequest: a column is missing, or of a type that ids have not.
+    Raises BadRequest if a column is missing, or of a type that ids cannot have.
     """
     columns.check_present(names, table.column_names, "--id-col")
     columns_of_ids = [_plain(table[name], name) for name in names]
@@ -38,26 +38,29 @@ def _plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
         column = column.cast(pa.large_string() if pa.types.is_string_view(column.type) else pa.large_binary())
     values = columns.id_column(pa.table({name: column}), name)
     if not columns.is_id(values.type):
-        raise BadRequest(f"id column {name!r} has the type {column.type}; ids are {columns.ID_TYPES}")
+        raise BadRequest(f"id column {name!r} has type {column.type}; ids are {columns.ID_TYPES}")
     return values
 
 
 def fingerprints(table: pa.Table, printer: Fingerprinter, first_row: int) -> U64:
-    """Hashes the rows of a table of ids, (n, 2). BadRequest: an id is null, empty or too long, with its row."""
-    # Joined columns are told apart by their types too, and here text and bytes are one.
+    """Returns the hashes of a table of ids, (n, 2). Raises BadRequest, with the row, if an id is null, empty or too
+    long.
+    """
+    # Joined columns are distinguished by their types as well, and here text and bytes are equal.
     parts = [column.combine_chunks().cast(pa.large_binary()) for column in table.columns]
     try:
         return ids.of_columns(parts, table.column_names, printer, _LIMITS)
     except NullId as error:
         rows_refused: Any = error.extra["places"]
         row = first_row + int(rows_refused[0])
-        raise BadRequest(f"row {row} has a null or empty id, which no write by id takes: leave it out") from error
+        raise BadRequest(f"row {row} has a null or empty id, which cannot be written by id: remove it") from error
     except OncegateError as error:
         raise BadRequest(f"rows from {first_row} on: {error.detail}") from error
 
 
 def present(table: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Tells of each row of a table of ids whether it has one: no column is null, and not all are empty; bool (n,)."""
+    """Returns for each row of a table of ids whether it has one: no column is null, and not all are empty; bool
+    (n,)."""
     whole, some = np.ones(len(table), np.bool_), np.zeros(len(table), np.bool_)
     for column in table.columns:
         sizes = pc.fill_null(pc.binary_length(column), -1).to_numpy()
@@ -67,7 +70,7 @@ def present(table: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 
 def text_of(row: dict[str, Any]) -> str | list[str]:
-    """Shows one id of a table of ids: its text, or one for each of its columns; bytes that are none as hex."""
+    """Formats one id of a table of ids: its text, or one text per column; bytes that are not text as hex."""
     shown = [_text(value) for value in row.values()]
     return shown[0] if len(shown) == 1 else shown
 

@@ -1,4 +1,4 @@
-"""What becomes of an id when input, ledger and output are compared, and what each finding means."""
+"""Defines the results of comparing input, ledger and output for an id, and the meaning of each."""
 
 from enum import IntEnum
 
@@ -9,7 +9,7 @@ from oncegate.core.verdicts import VERDICT_MASK, Flag, Verdict
 
 
 class Standing(IntEnum):
-    """Names what the ledger told of an id, in two bits of its place. HELD: a claim is open, its lease over or not."""
+    """The ledger's answer for an id, in two bits of its row code. HELD: a claim is open, its lease live or expired."""
 
     FREE = 0
     HELD = 1
@@ -17,7 +17,7 @@ class Standing(IntEnum):
 
 
 class FindingKind(IntEnum):
-    """Names what an id of the input is; FOREIGN is one that only the output has."""
+    """The result for an id of the input; FOREIGN is an id that only the output has."""
 
     OK = 0
     MISSING = 1
@@ -30,17 +30,17 @@ class FindingKind(IntEnum):
 
 MEANINGS = {
     FindingKind.OK: "in the input, known to the ledger, and in the output once",
-    FindingKind.MISSING: "the ledger knows it as written, and the output lacks it",
-    FindingKind.NOT_WRITTEN: "the input has it, neither the ledger nor the output does",
+    FindingKind.MISSING: "known to the ledger as written, but not in the output",
+    FindingKind.NOT_WRITTEN: "in the input, but neither known to the ledger nor in the output",
     FindingKind.DOUBLED: "in the output more than once",
-    FindingKind.HELD: "the output lacks it, and a claim of it is open or was left: ask again",
-    FindingKind.UNRECORDED: "in the output once, and not known as written: a retry would write it again",
-    FindingKind.FOREIGN: "in the output, and not in the input",
+    FindingKind.HELD: "not in the output, and its claim is open or was left: verify again later",
+    FindingKind.UNRECORDED: "in the output once, but not known as written: a retry would write it again",
+    FindingKind.FOREIGN: "in the output, but not in the input",
 }
 
 
 def told_of(verdicts: U8) -> U8:
-    """Returns `Standing` for each verdict of a look-up; where an id stands there again (SAME) its first says it."""
+    """Returns the `Standing` for each verdict of a look-up; for a repeated id (SAME) only the first verdict has it."""
     standings = np.full(len(verdicts), Standing.FREE, np.uint8)
     standings[verdicts & VERDICT_MASK == Verdict.DUPLICATE] = Standing.KNOWN
     standings[(verdicts & VERDICT_MASK == Verdict.BUSY) | (verdicts & Flag.TAKEOVER != 0)] = Standing.HELD

@@ -1,4 +1,4 @@
-"""Says what is compared with what: the same question goes on where it was interrupted, another one begins anew."""
+"""Defines the subject of a comparison: an interrupted run resumes for the same one, and restarts for another."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -7,11 +7,15 @@ from typing import Any
 
 @dataclass(frozen=True)
 class VerifyQuestion:
-    """Names input, ledger and output.
+    """The input, ledger and output to be compared.
 
-    columns: of the input, that are the id. id_set: in which the ledger is asked. output: kafka://…, "" for the
-    gateway's own topic; output_id: where a record of Kafka has its id. url: of the gateway. registry: of the schemas of
-    values, "" for none; registry_ca: who signed its certificate.
+    columns: the input columns that are the id.
+    id_set: the dedup scope in which the ledger is asked.
+    output: kafka://…; "" for the gateway's own topic.
+    output_id: where a Kafka record has its id.
+    url: of the gateway.
+    registry: of the schemas of values, "" for none.
+    registry_ca: the CA of its certificate.
     """
 
     input: Path
@@ -27,10 +31,12 @@ class VerifyQuestion:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Returns what must be the same for a run to go on: the file as it is now, and all names but the gateway's."""
+        """Returns everything that must be unchanged to resume a run: the file's present state, and all names but the
+        gateway's.
+        """
         status = self.input.stat()
         identity = {**asdict(self), "input": str(self.input.resolve()), "columns": list(self.columns)}
-        # Runs of before know no registry.
+        # States of earlier versions have no registry.
         left_out = {"registry_ca"} if self.registry else {"registry", "registry_ca"}
         identity = {name: value for name, value in identity.items() if name not in left_out}
         if self.input.suffix.lower() in {".csv", ".ndjson", ".jsonl", ".json"}:

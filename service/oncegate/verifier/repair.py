@@ -1,7 +1,7 @@
-"""Hands the gateway what is missing, from the input: by its ordinary produce, so that the ledger decides about each id.
+"""Sends missing rows of the input to the gateway by an ordinary produce, so that the ledger decides about each id.
 
-What the ledger knows as written it does not write again, also where the output lacks it: `refused` counts those. A
-repeat after an interruption sends the same rows with the same token and call.
+A row that the ledger knows as written is not written again, even if the output lacks it; `refused` counts those. After
+an interruption the same rows are sent with the same token and call.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ from oncegate.verifier.sources.gateway import GatewayClient
 from oncegate.verifier.sources.inputs import Input
 from oncegate.verifier.state import RunState, save
 
-# In Arrow; half of what a body may have by default.
+# Size in Arrow: half of a request body's default limit.
 PIECE_BYTES = 16 << 20
 WRITTEN, REFUSED, HELD = "written", "refused", "held"
 _LACKING = (FindingKind.MISSING, FindingKind.NOT_WRITTEN)
@@ -34,9 +34,9 @@ def repair(
     findings: Findings,
     progress: Callable[[str, int, int | None], None],
 ) -> dict[str, int]:
-    """Produces the rows of the input that the output lacks; returns how many were written, refused and held.
+    """Produces the input rows that the output lacks. Returns the numbers of rows written, refused and held.
 
-    Raises what the gateway answers; what was done by then is kept, and the same command goes on.
+    Raises the gateway's errors. Progress is saved, and the same command resumes.
     """
     for row, table in source.batches(state.repair_row):
         at = np.flatnonzero(np.isin(findings.kinds(row, len(table)), _LACKING))
@@ -47,21 +47,21 @@ def repair(
             for name, count in _counted(verdicts).items():
                 state.repaired[name] = state.repaired.get(name, 0) + count
         state.repair_row = row + len(table)
-        # A batch is repeated whole or not at all: its calls have the numbers that they had.
+        # A batch is repeated entirely or not at all, so its calls keep their numbers.
         save(folder, state)
         progress("repairing", state.repair_row, state.input_rows)
     return {name: state.repaired.get(name, 0) for name in (WRITTEN, REFUSED, HELD)}
 
 
 def pieces(table: pa.Table) -> Iterator[pa.Table]:
-    """Yields slices that one request takes each; the same rows are cut the same way."""
+    """Yields slices of the size of one request; the same rows are always divided the same way."""
     rows = max(1, len(table) * PIECE_BYTES // max(table.nbytes, 1))
     for start in range(0, len(table), rows):
         yield table.slice(start, rows)
 
 
 def _counted(verdicts: U8) -> dict[str, int]:
-    """What became of rows; DUPLICATE with `own` was written by this very run, before it was interrupted."""
+    """Counts the verdicts. DUPLICATE with `own`: this run wrote it before it was interrupted."""
     kinds = verdicts & VERDICT_MASK
     written = (kinds == Verdict.GRANTED) | ((kinds == Verdict.DUPLICATE) & (verdicts & Flag.OWN != 0))
     refused = (kinds == Verdict.DUPLICATE) & ~written

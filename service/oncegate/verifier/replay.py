@@ -1,6 +1,6 @@
-"""Sends the rows of files through a gateway once more: what the ledger knows is dropped, what is missing is written.
+"""Sends the rows of files through a gateway again: known rows are dropped, missing rows are written.
 
-Nothing is kept between runs: the ledger alone knows what was written, so any run may be broken off and repeated.
+Nothing is kept between runs: only the ledger knows which rows were written, so a run may be interrupted and repeated.
 """
 
 import secrets
@@ -18,21 +18,24 @@ from oncegate.verifier.repair import pieces
 from oncegate.verifier.sources.gateway import GatewayClient
 from oncegate.verifier.sources.inputs import Input
 
-# Called with a step's name, how much is done, and how much there is; None: not known.
+# Called with the name of a step, the amount done, and the total; None: unknown.
 ReportStep = Callable[[str, int, int | None], None]
 
 
 @dataclass
 class ReplayCounts:
-    """Counts what became of rows; of a dry run, what would.
+    """The number of rows by result; for a dry run, by expected result.
 
-    rows: all that were answered. written: granted, also by an earlier try of the same request; such a request's rows
-    that stood in an earlier one count so too. duplicates: dropped, known as written, or behind their id in one request,
-    whose fate they share. conflicts: dropped, for their id is
-    written with another payload. stale: dropped as older than what is still known. held, in_doubt: neither written nor
-    dropped, for a claim of the id is open, or was left in a namespace that grants nobody such ids.
-    taken_over: of those written, what the holder of a claim that ran out may have written too. unchecked: of those
-    written, what passed while the ledger was down.
+    rows: all that were answered.
+    written: granted, possibly by an earlier try of the same request. A repeated request also counts its rows that an
+    earlier request of the run wrote.
+    duplicates: dropped: known as written, or a repetition in the request of an earlier row, whose fate it shares.
+    conflicts: dropped: the id is written with another payload.
+    stale: dropped: older than everything that is still known.
+    held, in_doubt: neither written nor dropped: a claim of the id is open, or was left in a namespace without
+    takeovers.
+    taken_over: those of the written rows that the holder of an expired claim may have written too.
+    unchecked: those of the written rows that passed while the ledger was down.
     """
 
     rows: int = 0
@@ -47,16 +50,17 @@ class ReplayCounts:
 
     @property
     def members(self) -> dict[str, int]:
-        """Returns all of it by name."""
+        """Returns all counts by name."""
         return asdict(self)
 
     @property
     def left(self) -> int:
-        """Returns how many rows were neither written nor dropped."""
+        """Returns the number of rows that were neither written nor dropped."""
         return self.held + self.in_doubt
 
     def add(self, verdicts: U8, repeated: bool = False) -> None:
-        """Counts the answer to one request, a verdict's byte a row, uint8 (n,); `repeated`: it was sent once more."""
+        """Counts the answer to one request, one verdict byte per row, uint8 (n,). repeated: the request was sent
+        again."""
         kinds = verdicts & VERDICT_MASK
         own = (kinds == Verdict.DUPLICATE) & (verdicts & Flag.OWN != 0) & repeated
         written = (kinds == Verdict.GRANTED) | (kinds == Verdict.FREE) | own
@@ -73,9 +77,9 @@ class ReplayCounts:
 
 @dataclass(frozen=True)
 class Order:
-    """Says what is sent where: files, the topic with its set of ids, and the columns that are id and payload.
+    """The files to send, the topic and its dedup scope, and the columns of id and payload.
 
-    drops_conflicts: else the first one ends the run.
+    drops_conflicts: drop rows in conflict; else the first one ends the run.
     """
 
     given: Sequence[Input]
@@ -87,7 +91,7 @@ class Order:
 
 
 class Replay:
-    """Runs one order against one gateway; `counts` says what was answered by now, also after an error."""
+    """Runs one order against one gateway. `counts` has the rows answered so far, even after an error."""
 
     def __init__(self, order: Order, gateway: GatewayClient) -> None:
         self.counts = ReplayCounts()
@@ -96,9 +100,9 @@ class Replay:
         self._token, self._call = secrets.token_hex(16), 0
 
     def write(self, report_step: ReportStep) -> None:
-        """Sends all rows. Raises BadRequest: a file, or the first conflict; and what the gateway answers.
+        """Sends all rows. Raises BadRequest for a file error or the first conflict, and the gateway's errors.
 
-        After an error the rows that are not in `counts` may be written or not; the next run finds out.
+        After an error, rows that are not in `counts` may be written or not; the next run finds out.
         """
         order, named = self._order, list(self._order.id_columns)
         for first, table, _ in self._batches(report_step):
@@ -113,23 +117,25 @@ class Replay:
                 row += len(piece)
 
     def knows_some(self, report_step: ReportStep) -> bool:
-        """Returns whether the ledger knows one of the rows, or there are none: reads as far as it has to."""
+        """Returns True if the ledger knows one of the rows, or if there are none. Stops at the first known row."""
         rows = 0
         for *_, ids in self._batches(report_step, "rows looked up"):
             kinds = self._gateway.look_up(ids, self._order.id_set) & VERDICT_MASK
-            # SAME repeats an id of its own request.
+            # SAME is a repetition within the request.
             if not np.isin(kinds, (Verdict.GRANTED, Verdict.FREE, Verdict.SAME)).all():
                 return True
             rows += len(ids)
         return rows == 0
 
     def look_up(self, report_step: ReportStep) -> None:
-        """Asks about all rows and writes none; a row that comes again in a later request counts as written again."""
+        """Looks up all rows and writes none. A row that is repeated in a later request counts as written again."""
         for *_, ids in self._batches(report_step):
             self.counts.add(self._gateway.look_up(ids, self._order.id_set))
 
     def _batches(self, report_step: ReportStep, step: str = "rows") -> Iterator[tuple[int, pa.Table, pa.Table]]:
-        """Every batch of every file, with its ids, which all rows have; the bar is moved behind each."""
+        """Yields every batch of every file, with its ids, and reports progress. Raises BadRequest for a row without an
+        id.
+        """
         sizes = [source.rows for source in self._order.given]
         total, done = None if None in sizes else sum(size or 0 for size in sizes), 0
         for source in self._order.given:
@@ -139,7 +145,9 @@ class Replay:
                 there = present(ids)
                 if not there.all():
                     row = first + int(np.argmin(there))
-                    raise BadRequest(f"row {row} of {source.path} has a null or empty id, which no write by id takes")
+                    raise BadRequest(
+                        f"row {row} of {source.path} has a null or empty id, which cannot be written by id"
+                    )
                 yield first, table, ids
                 done += len(table)
                 report_step(step, done, total)
@@ -148,8 +156,8 @@ class Replay:
         at = np.flatnonzero(verdicts & VERDICT_MASK == Verdict.CONFLICT)
         if len(at) and not self._order.drops_conflicts:
             raise BadRequest(
-                f"{len(at)} rows have an id that is written with other content, the first of them row "
-                f"{first + int(at[0])}: find out which one is right; --on-conflict drop leaves such rows out"
+                f"{len(at)} rows have an id that is written with another payload, the first of them row "
+                f"{first + int(at[0])}: find out which one is right, or drop such rows with --on-conflict drop"
             )
 
 

@@ -1,4 +1,4 @@
-"""Describes what a run has found, for a person, a program or a picture."""
+"""The report of a comparison, for people and programs."""
 
 from typing import Any
 
@@ -8,14 +8,14 @@ from oncegate.verifier.kinds import MEANINGS, FindingKind
 
 
 class RowLocation(msgspec.Struct, frozen=True):
-    """Says where a row of the output lies."""
+    """The location of an output row."""
 
     partition: int
     offset: int
 
 
 class IdFinding(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Names one id: `row` of the input, from 0, where it is there; `places` in the output, as far as they are kept."""
+    """An id with a finding. row: its first input row, from 0, if any; places: its known locations in the output."""
 
     id: str | list[str]
     row: int | None = None
@@ -23,11 +23,14 @@ class IdFinding(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class VerifyReport(msgspec.Struct, frozen=True):
-    """Holds counts of ids by kind, and the first findings of each kind that is not OK.
+    """Counts of ids by kind, and the first findings of each kind that is not OK.
 
-    ok: nothing is to be done. input_rows, of them `repeated` whose id stood there before; output_rows, of them
-    `without_id`, `doubled_rows` beyond the first of their id, and `foreign_rows`. trimmed: partitions that begin
-    behind 0, with their first offset: what was before is gone, and counts as missing. repaired: None: not asked for.
+    ok: nothing has to be done.
+    input_rows: all input rows; repeated: those whose id occurred earlier.
+    output_rows: all output rows; without_id, foreign_rows: those of that kind; doubled_rows: those beyond the first of
+    their id.
+    trimmed: partitions that begin after offset 0, with their first offset: earlier rows are gone and count as missing.
+    repaired: None: not requested.
     """
 
     ok: bool
@@ -44,11 +47,11 @@ class VerifyReport(msgspec.Struct, frozen=True):
 
     @property
     def lines(self) -> list[tuple[str, int, str]]:
-        """Returns for each kind its name, how many ids there are, and what it means."""
+        """Returns name, number of ids and meaning of each kind."""
         return [(kind.name.lower(), self.ids[kind.name.lower()], MEANINGS[kind]) for kind in FindingKind]
 
 
 def as_json(report: VerifyReport) -> str:
-    """Writes a report as one JSON object."""
+    """Encodes a report as one JSON object."""
     members: Any = msgspec.to_builtins(report)
     return msgspec.json.encode(members).decode()

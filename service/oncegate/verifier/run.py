@@ -1,8 +1,8 @@
-"""Runs a comparison: the input with the ledger, then the output, then bucket by bucket; each step is kept.
+"""Runs a comparison: input and ledger, then the output, then the buckets one by one. Each step is saved.
 
-The order makes it right while rows are still written. The ledger is asked before the output is read to its end: what
-it knew by then was written by then, so an id that it knew and the output lacks is missing. What the output has and the
-ledger did not know may have been written in between, so the ledger is asked again for that.
+The order makes the result correct while rows are still being written. The ledger is asked before the output is read to
+its end: an id that the ledger knew was written before, so if the output lacks it, it is missing. An output row that the
+ledger did not know may have been written in between, so the ledger is asked again.
 """
 
 from collections.abc import Callable
@@ -22,12 +22,12 @@ from oncegate.verifier.sources.inputs import Input
 from oncegate.verifier.sources.outputs import Output
 from oncegate.verifier.state import RunState, save
 
-# Called with what is done, how much of it, and how much there is in all; None: not known.
+# Called with the name of a step, the amount done, and the total; None: unknown.
 ReportStep = Callable[[str, int, int | None], None]
 
 
 class ComparisonRun:
-    """Compares by the state in a folder, from where it stands."""
+    """Runs a comparison from the saved state in a folder."""
 
     def __init__(
         self,
@@ -43,7 +43,8 @@ class ComparisonRun:
         self._printer = Fingerprinter(state.key)
 
     def read_input(self) -> None:
-        """Hashes the ids of the input, and asks the ledger of each. Raises what reading and asking raise."""
+        """Hashes the ids of the input and looks each up in the ledger. Raises the errors of reading and of the
+        gateway."""
         state, columns = self._state, list(self._question.columns)
         if state.stage != "input":
             return
@@ -60,7 +61,7 @@ class ComparisonRun:
         self._keep_input(runs, row, "output")
 
     def read_output(self, output: Output) -> None:
-        """Hashes the ids of the output, partition by partition, up to where it ended when this began."""
+        """Hashes the ids of the output, partition by partition, up to the end at the beginning of this step."""
         state = self._state
         if state.stage != "output":
             return
@@ -84,7 +85,8 @@ class ComparisonRun:
         self._keep_output(runs, "compare")
 
     def compare(self, shown: int) -> Findings:
-        """Compares all buckets, one in memory at a time, and asks the ledger again where that may change a kind."""
+        """Compares all buckets, one in memory at a time, and asks the ledger again for ids whose kind may have
+        changed."""
         state = self._state
         expected = SortedRuns(self._folder, "input", state.input_runs)
         written = SortedRuns(self._folder, "output", state.output_runs)
@@ -97,7 +99,9 @@ class ComparisonRun:
         return findings
 
     def _ask_again(self, findings: Findings) -> None:
-        """What the output has and the ledger knows by now is OK: it was written between the two."""
+        """Changes to OK the ids of the output that the ledger knows by this time: they were written between the two
+        readings.
+        """
         columns = list(self._question.columns)
         for row, table in self._input.batches(0, columns):
             at = np.flatnonzero(findings.kinds(row, len(table)) == FindingKind.UNRECORDED)

@@ -1,8 +1,9 @@
-"""Rows of 24 bytes on disk, in runs that are sorted by bucket, so that a bucket is small enough to compare in memory.
+"""Rows of 24 bytes on disk, in runs sorted by bucket, so that one bucket can be compared in memory.
 
-A row is uint64 (3): both words of the id's fingerprint, and its place. Its bucket is the highest byte of the first
-word: all rows of an id lie in one. A run is what was flushed at once. NAME.rows has the rows of all runs, NAME.runs of
-each where its buckets begin, uint64 (257). Of a billion rows a bucket has four million, from a thousand runs.
+A row is uint64 (3): both words of the id's fingerprint, and its row code. Its bucket is the highest byte of the first
+word, so all rows of an id are in one bucket. A run is the rows flushed at once. NAME.rows has the rows of all runs;
+NAME.runs has where the buckets of each run begin, uint64 (257). Of a billion rows a bucket has four million, from a
+thousand runs.
 """
 
 import os
@@ -14,7 +15,7 @@ from oncegate.arraytypes import U64
 from oncegate.core.errors import BadRequest
 
 BUCKETS = 256
-# Kept in memory before they become a run: 24 MiB, some 4,000 rows for each bucket.
+# Rows buffered in memory before they become a run: 24 MiB, some 4,000 rows per bucket.
 BUFFERED_ROWS = 1 << 20
 _ROW_BYTES, _ENTRY_BYTES = 24, 8 * (BUCKETS + 1)
 _SHIFT = np.uint64(56)
@@ -24,9 +25,9 @@ class SortedRuns:
     """Appends runs to the files of one name in a folder, and reads them back bucket by bucket."""
 
     def __init__(self, folder: Path, name: str, count: int) -> None:
-        """Goes on behind so many runs: what lies behind them is cut off.
+        """Continues after `count` runs; truncates anything after them.
 
-        Raises BadRequest: there are fewer, so the folder was changed.
+        Raises BadRequest if there are fewer: the folder was changed.
         """
         self._rows, self._index = folder / f"{name}.rows", folder / f"{name}.runs"
         self._waiting: list[U64] = []
@@ -41,16 +42,16 @@ class SortedRuns:
 
     @property
     def is_full(self) -> bool:
-        """Tells whether so many rows wait in memory that they should be flushed."""
+        """Returns whether the buffer should be flushed."""
         return self._waiting_rows >= BUFFERED_ROWS
 
     def add(self, ids: U64, row_codes: U64) -> None:
-        """Takes rows, shapes (n, 2) and (n,); they wait in memory until `flush`."""
+        """Buffers rows, shapes (n, 2) and (n,), in memory until `flush`."""
         self._waiting.append(np.column_stack([ids, row_codes]))
         self._waiting_rows += len(ids)
 
     def flush(self) -> int:
-        """Appends what waits as one run; returns how many runs there are now."""
+        """Appends the buffered rows as one run. Returns the number of runs."""
         if self._waiting_rows:
             rows = np.concatenate(self._waiting)
             bucket = (rows[:, 0] >> _SHIFT).astype(np.uint8)
@@ -64,7 +65,7 @@ class SortedRuns:
         return len(self._begins)
 
     def load(self, bucket: int) -> U64:
-        """Reads the rows of one bucket, shape (n, 3), that were flushed."""
+        """Returns the flushed rows of one bucket, shape (n, 3)."""
         chunks: list[U64] = [np.empty(0, np.uint64)]
         with self._rows.open("rb") as file:
             for first, end in self._begins[:, bucket : bucket + 2].tolist():
@@ -77,6 +78,6 @@ def _cut(path: Path, length: int) -> None:
     path.touch()
     if (size := path.stat().st_size) < length:
         raise BadRequest(
-            f"{path} has {size} bytes, and {length} were written: the folder was changed; remove it to begin anew"
+            f"{path} has {size} bytes instead of {length}: the folder was changed; remove it to start over"
         )
     os.truncate(path, length)

@@ -1,4 +1,4 @@
-"""Keeps how far a run has come in a folder, so that the same command goes on there after an interruption."""
+"""Saves the progress of a run in a folder, so that the same command resumes after an interruption."""
 
 import fcntl
 import os
@@ -18,11 +18,16 @@ _LOCK = "lock"
 
 
 class RunState(msgspec.Struct):
-    """Holds what is done; saved after each step that is not to be done again.
+    """The progress of a run, saved after each step that need not be repeated.
 
-    key: of the ids' fingerprints, 32 bytes. token: of the repair's produces. stage: what comes next. runs: how
-    many there are of each. input_rows, output_rows: read so far. next_offsets, ends: by partition. low: their first.
-    without_id: rows of the output that have none. repair_row: the row that is next, repair_call its request's number.
+    key: of the ids' hashes, 32 bytes.
+    token: of the repair's produces.
+    stage: the next step.
+    input_runs, output_runs: number of runs.
+    input_rows, output_rows: rows read so far.
+    next_offsets, ends, low: next, end and first offset by partition.
+    without_id: output rows without an id.
+    repair_row: the next row. repair_call: the number of its request.
     repaired: written, refused and held rows.
     """
 
@@ -45,23 +50,23 @@ class RunState(msgspec.Struct):
 
     @property
     def has_begun(self) -> bool:
-        """Tells whether a step is done that an interrupted run need not do again."""
+        """Returns whether a step is saved that an interrupted run need not repeat."""
         return self.stage != "input" or self.input_runs > 0
 
 
 @contextmanager
 def opened(folder: Path, identity: dict[str, Any]) -> Iterator[tuple[RunState, bool]]:
-    """Locks the folder, made where it is not there; gives its state, and whether it goes on with an earlier run.
+    """Locks the folder, creating it if necessary. Yields its state, and whether it continues an earlier run.
 
-    A run that ends before it has done a step leaves nothing: what it was asked was wrong, or nobody answered.
+    A run that ends before its first saved step leaves no folder: its arguments were wrong, or a server did not answer.
 
-    Raises BadRequest: another process uses it, it is of another question, or it is no such folder.
+    Raises BadRequest if another process uses the folder, it belongs to another comparison, or it has other content.
     """
     path = folder / _FILE
     if not folder.parent.is_dir():
-        raise BadRequest(f"--state {folder}: there is no folder {folder.parent}")
+        raise BadRequest(f"--state {folder}: the folder {folder.parent} does not exist")
     if folder.exists() and not (folder / _LOCK).exists() and any(folder.iterdir()):
-        raise BadRequest(f"--state {folder} holds something else; name a new folder")
+        raise BadRequest(f"--state {folder} has other content; name a new folder")
     folder.mkdir(exist_ok=True)
     with (folder / _LOCK).open("w") as lock:
         try:
@@ -84,18 +89,18 @@ def _read(path: Path, folder: Path, identity: dict[str, Any]) -> RunState:
     try:
         state = msgspec.json.decode(path.read_bytes(), type=RunState)
     except msgspec.MsgspecError as error:
-        raise BadRequest(f"{path} cannot be read ({error}); remove {folder} to begin anew") from error
+        raise BadRequest(f"{path} cannot be read ({error}); remove {folder} to start over") from error
     if state.identity != identity:
         other = sorted(name for name, value in identity.items() if state.identity.get(name) != value)
         raise BadRequest(
-            f"--state {folder} is of another question ({', '.join(other)} differ): remove it to begin anew, or name "
-            "another folder"
+            f"--state {folder} belongs to another comparison ({', '.join(other)} differ): remove it to start over, "
+            "or name another folder"
         )
     return state
 
 
 def save(folder: Path, state: RunState) -> None:
-    """Saves the state: what is there afterwards is the whole old one or the whole new one."""
+    """Saves the state atomically: after a crash it is the old or the new one."""
     fresh = folder / f"{_FILE}.new"
     with fresh.open("wb") as file:
         file.write(msgspec.json.encode(state))
@@ -105,5 +110,5 @@ def save(folder: Path, state: RunState) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Removes the folder of a run that is over."""
+    """Removes the folder of a finished run."""
     rmtree(folder, ignore_errors=True)

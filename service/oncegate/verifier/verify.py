@@ -1,4 +1,4 @@
-"""Answers one question from beginning to end: opens what it names, runs the comparison, repairs, and reports."""
+"""Runs a whole comparison: opens its sources, compares, repairs and reports."""
 
 import ssl
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from oncegate.verifier.sources.outputs import GatewayTopic, Output
 from oncegate.verifier.state import RunState, opened, remove
 
 ReportStep = Callable[[str, int, int | None], None]
-# Kinds of which ids are shown, but for FOREIGN, which has no row of the input.
+# Kinds whose ids are shown; FOREIGN is separate, since its ids have no input row.
 _SHOWN = tuple(kind for kind in FindingKind if kind not in (FindingKind.OK, FindingKind.FOREIGN))
 
 
@@ -33,16 +33,16 @@ def verify(
     progress: ReportStep,
     trusted: ssl.SSLContext | None = None,
 ) -> VerifyReport:
-    """Compares, and with `repairs` hands in what is missing; goes on where an earlier run in the folder stopped.
+    """Compares, and with `repairs` writes missing rows. Resumes an earlier run in the folder.
 
-    The folder is removed once the report is made. Raises OncegateError and OSError: what was done is kept there, and
-    where nothing was, there is no folder.
+    Removes the folder once the report is made. Raises OncegateError and OSError: progress is saved in the folder, and
+    without any progress there is no folder.
     """
     source = Input(question.input)
     source.check(question.columns, "--id-col")
     asking = GatewayClient(question.url, question.namespace, trusted=trusted)
     with closing(asking) as gateway, closing(_output(question, gateway)) as output:
-        # What is misspelt, or does not answer, is told before the input is read.
+        # A misspelt name or an unreachable server is reported before the input is read.
         output.bounds()
         source = source.typed(gateway.schema(question.topic))
         with opened(folder, question.identity) as (state, _):
@@ -62,7 +62,7 @@ def verify(
 def _output(question: VerifyQuestion, gateway: GatewayClient) -> Output:
     if not question.output:
         return GatewayTopic(gateway, question.topic, list(question.columns))
-    # Its client is an extra.
+    # Imported here, since its client is an extra.
     from oncegate.verifier.sources.kafka_ids import SchemaRegistry, ids_of
     from oncegate.verifier.sources.kafka_topic import KafkaTopic
 
@@ -73,7 +73,7 @@ def _output(question: VerifyQuestion, gateway: GatewayClient) -> Output:
 def _findings(
     question: VerifyQuestion, source: Input, output: Output, findings: Findings
 ) -> dict[str, list[IdFinding]]:
-    """The first ids of each kind that is not OK: of the input by their rows, foreign ones read where they lie."""
+    """Returns the first ids of each kind that is not OK: input ids by their rows, foreign ids read from the output."""
     rows = {kind: findings.first_rows(kind) for kind in _SHOWN if findings.counts[kind]}
     texts = _texts(question, source, {row for of_kind in rows.values() for row in of_kind})
     findings_by_kind = {
@@ -88,7 +88,7 @@ def _findings(
 
 
 def _texts(question: VerifyQuestion, source: Input, wanted: set[int]) -> dict[int, str | list[str]]:
-    """The ids of rows of the input, as text."""
+    """Returns the ids of input rows, as text."""
     texts: dict[int, str | list[str]] = {}
     columns = list(question.columns)
     for first, table in source.batches(0, columns) if wanted else ():

@@ -69,7 +69,7 @@ def test_a_folder_that_is_drained_is_one_line_of_the_trail_with_since_when_its_r
     with spill_at(tmp_path) as spill, connect(gateway.url, gateway.namespace, on_down="spill", spill=spill) as back:
         drained = back.drain_spill()
         assert (drained.entries, drained.rows, drained.suppressed) == (6, 6, 3)
-    span = "rows laid down from 2026-11-21T00:00:00.000Z until 2026-11-23T00:00:00.000Z"
+    span = "rows spilled from 2026-11-21T00:00:00.000Z until 2026-11-23T00:00:00.000Z"
     assert trail_lines(gateway) == [("write spilled rows", f"topic t: {span}", 6)]
     assert counted(gateway) == 6
 

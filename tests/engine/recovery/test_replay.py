@@ -43,7 +43,7 @@ def test_a_claim_is_taken_back_and_settled_by_what_applying_it_gave() -> None:
 def test_a_ledger_of_another_version_of_the_format_is_refused_in_one_line() -> None:
     mark = Mark(ID, 1, ID)
     old = bytes((Probe.KIND, 1)) + bytes(8)
-    with pytest.raises(LedgerDamaged, match=r"^entry 1 of the ledger cannot be read: no entry of version 2: it is of "):
+    with pytest.raises(LedgerDamaged, match=r"^entry 1 of the ledger cannot be read: entry of version 1, but "):
         rebuild(ShardIndex(), [[Replayed(1, old, mark)]], Marks(ID), ID, 0)
 
 

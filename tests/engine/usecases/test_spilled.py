@@ -46,7 +46,7 @@ async def test_rows_that_had_waited_are_counted_and_logged_by_the_append_that_wr
     assert served.disk.kinds() == [["Produced"]]
     (entry,) = await trail(served)
     assert (entry.action, entry.changed, entry.who) == ("write spilled rows", 2, "loader")
-    assert entry.subject == "topic topic: rows laid down from 2023-11-14T22:11:50.000Z until 2023-11-14T22:11:50.000Z"
+    assert entry.subject == "topic topic: rows spilled from 2023-11-14T22:11:50.000Z until 2023-11-14T22:11:50.000Z"
     assert entry.why == "the gateway was down, and the client's on_down is spill"
     assert counted(served) == 2
 
@@ -94,4 +94,4 @@ async def test_a_sender_without_a_credential_is_recorded_as_such_and_a_clock_tha
 ) -> None:
     await produce(served, 1, waited_ms=served.clock.wall_ms(), who="")
     (entry,) = await trail(served)
-    assert (entry.who, entry.subject.split()[6]) == ("callers without a key", "1970-01-01T00:00:00.001Z")
+    assert (entry.who, entry.subject.split()[5]) == ("callers without a key", "1970-01-01T00:00:00.001Z")

@@ -112,7 +112,7 @@ def test_a_registry_that_fails_meanwhile_costs_no_input_and_the_same_command_con
     status, out, err = run(*asked)
     registry.is_failing = False
     assert (status, out, err.count("\n")) == (1, "", 1)
-    assert "what was read is kept" in err
+    assert "progress is saved" in err
     assert json.loads((tmp_path / "state" / "state.json").read_text())["stage"] == "output"
     status, out, err = run(*asked)
     assert (status, json.loads(out)["ids"]["ok"]) == (0, ROWS), err

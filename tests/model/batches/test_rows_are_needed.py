@@ -1,6 +1,6 @@
 """Removes rows of the commit table one at a time, and checks which walks fail and what breaks.
 
-The walks cannot detect four rows. Without "this very commit again" the repeat falls through to DUPLICATE, which reports
+The walks cannot detect four rows. Without "the same commit again" the repeat falls through to DUPLICATE, which reports
 other counts and loses nothing. "input unknown, rows dropped" needs a thousand names. No job of the walks skips a
 number, and no batch reports its reads beside its entry. tests/core removes every row and changes every outcome, these
 four too.
@@ -20,9 +20,9 @@ WALKS_MAX = 4000
 
 # Row: the walks that need it, and the promises of which one breaks first. ERROR: the shipped code raises.
 CAUGHT = {
-    "the batch before was committed with other input": ("stream, restored often", {"TWICE", "DROP"}),
+    "the previous batch was committed with other input": ("stream, restored often", {"TWICE", "DROP"}),
     "new, a stage is missing": ("stream, not deterministic", {"DROP", "ERROR"}),
-    "new, every winner is there": ("df.write", {"WEDGE"}),
+    "new, every winner is staged": ("df.write", {"WEDGE"}),
     "this run has asked for this name before": ("two equal writes", {"DROP"}),
     "same input": ("stream, not deterministic", {"WEDGE"}),
     "other input": ("stream, first wins, restored", {"DROP"}),
@@ -31,7 +31,7 @@ CAUGHT = {
     "input unknown, other rows": ("df.write, not deterministic", {"ERROR"}),
 }
 ONLY_BY_STORIES = {
-    "this very commit again",
+    "the same commit again",
     "input unknown, rows dropped",
     "new, a higher version is committed",
     "other entry, same files and offsets",

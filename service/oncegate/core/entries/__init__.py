@@ -1,1 +1,1 @@
-"""The entries of the ledger: their kinds, fields and bytes."""
+"""The entries of the ledger: their kinds, fields and binary format."""

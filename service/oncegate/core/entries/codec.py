@@ -1,4 +1,4 @@
-"""The bytes of entries: one versioned format.
+"""Encodes and decodes entries in one versioned binary format.
 
     kind u8 | version u8 | the fields of the class, in order | tagged fields: count u8, then each
                                                                tag u8, u32 length, bytes of its type
@@ -7,11 +7,11 @@
     blob           u32 length, bytes             text  u16 length, UTF-8
     opt            u8 0 for none, else 1 and a blob      blobs   u32 count, blobs
     name           four texts: app, version, topic, write_id
-    parts, spans, archives   u32 count, then each one's fields (`Part`, `Span`, `Archived`)
+    parts, spans, archives   u32 count, then the fields of each item (`Part`, `Span`, `Archived`)
 
-Tagged fields come in rising order of their tags, each once, and only where they differ from their default (as in
-Kafka's KIP-482). A tag that this program does not know is passed over from 128 on (`fields.INFORMS`), and below it
-the entry is refused. A new fact about an entry is a new tag; only a fact that no tag can state is a new version.
+Tagged fields are in rising order of their tags, each at most once, and only if they differ from their default (as in
+Kafka's KIP-482). A reader ignores an unknown tag from 128 on (`fields.INFORMS`) and rejects an entry with an unknown
+tag below it. A new fact about an entry is a new tag. Only a fact that no tag can express needs a new version.
 
 Golden files in tests/golden hold one encoding of each kind; a changed byte is a new version.
 """
@@ -28,11 +28,11 @@ from oncegate.core.entries.kinds import KINDS, Archived, Entry, Name, Part, Span
 
 
 class EntryError(ValueError):
-    """Says that these bytes are no entry that this program can read."""
+    """Raised when bytes are not an entry that this program can read."""
 
 
 INTEGERS = {"u8": struct.Struct("<B"), "u32": struct.Struct("<I"), "u64": struct.Struct("<Q")}
-# Types of a fixed width, as `struct` names them without the byte order.
+# Types of fixed width, with their `struct` formats without byte order.
 FIXED = {"b16": "16s", **{of: layout.format.lstrip("<") for of, layout in INTEGERS.items()}}
 _U16 = struct.Struct("<H")
 _U32 = INTEGERS["u32"]
@@ -73,13 +73,13 @@ def _put_listed(layout: struct.Struct, value: tuple[Any, ...]) -> bytes:
 
 def _packed(layout: struct.Struct, values: tuple[Any, ...]) -> bytes:
     raw = layout.pack(*values)
-    # struct pads and cuts raw bytes without a word.
+    # struct pads and truncates raw bytes silently.
     if layout.unpack(raw) != values:
         raise ValueError(f"{values} does not fit {layout.format}")
     return raw
 
 
-# How a value of each type becomes bytes; ValueError or struct.error when it does not fit.
+# Encoders of each type; ValueError or struct.error if a value does not fit.
 PUT: dict[str, Callable[[Any], bytes]] = {
     **{of: layout.pack for of, layout in INTEGERS.items()},
     **{of: partial(_put_listed, cls.LAYOUT) for of, cls in _LISTED.items()},
@@ -93,14 +93,15 @@ PUT: dict[str, Callable[[Any], bytes]] = {
 
 
 class FieldReader:
-    """Reads the values in `data` one after the other, from byte `at` on; EntryError when one is cut or none."""
+    """Reads successive values from `data`, starting at byte `at`. Raises EntryError if a value is truncated or
+    invalid."""
 
     def __init__(self, data: bytes, at: int = 0) -> None:
         self._data = data
         self._at = at
 
     def take(self, count: int) -> bytes:
-        """The next `count` bytes."""
+        """Returns the next `count` bytes."""
         end = self._at + count
         if end > len(self._data):
             raise EntryError(f"entry of {len(self._data)} bytes ends inside a field")
@@ -109,7 +110,7 @@ class FieldReader:
         return piece
 
     def get(self, of: str) -> Any:
-        """The next value, of the type named `of`."""
+        """Returns the next value, of the type named `of`."""
         if of in INTEGERS:
             return INTEGERS[of].unpack(self.take(INTEGERS[of].size))[0]
         if of == "b16":
@@ -127,11 +128,11 @@ class FieldReader:
         return self.blob()
 
     def blob(self) -> bytes:
-        """The next bytes whose length stands before them."""
+        """Returns the next bytes, which follow their length."""
         return self.take(_U32.unpack(self.take(4))[0])
 
     def finish(self) -> None:
-        """Refuses bytes that are left over."""
+        """Raises EntryError if bytes are left over."""
         if self._at != len(self._data):
             raise EntryError(f"{len(self._data) - self._at} bytes left over")
 
@@ -158,11 +159,11 @@ _NONE_TAGGED = b"\0"
 
 
 class EntryVersion(EntryError):
-    """Says that this is an entry of another version of the format."""
+    """Raised when an entry is of another version of the format."""
 
 
 class _Tagged(NamedTuple):
-    """A tagged field: what stands in the entry without it, and how it is written."""
+    """A tagged field: its number, its default if absent, and its encoder."""
 
     number: int
     name: str
@@ -172,10 +173,10 @@ class _Tagged(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """Says how a kind is written: its first fields, as long as their width is fixed, in one go, then each of the
-    others, then those with a tag.
+    """How to encode a kind: the leading fields of fixed width in one step, then each other field, then the tagged ones.
 
-    `raw`: places of 16 raw bytes among the fixed ones. `order`: the types of all fields without a tag.
+    raw: indexes of 16 raw bytes among the fixed fields.
+    order: the types of all untagged fields.
     """
 
     head: struct.Struct
@@ -206,7 +207,7 @@ _PLANS: Mapping[int, _Plan] = {kind: _plan(cls) for kind, cls in KINDS.items()}
 
 
 def encode(entry: Entry) -> bytes:
-    """Returns the entry's bytes; ValueError or struct.error when a field does not fit its type."""
+    """Returns the entry's bytes. Raises ValueError or struct.error if a field does not fit its type."""
     plan = _PLANS[entry.KIND]
     fixed = list(map(getattr, repeat(entry), plan.fixed))
     for index in plan.raw:
@@ -222,9 +223,9 @@ def encode(entry: Entry) -> bytes:
     return b"".join(pieces)
 
 
-def _put_tagged(said: list[_Tagged], entry: Entry) -> bytes:
-    pieces = [bytes((len(said),))]
-    for field in said:
+def _put_tagged(tagged: list[_Tagged], entry: Entry) -> bytes:
+    pieces = [bytes((len(tagged),))]
+    for field in tagged:
         data = field.put(getattr(entry, field.name))
         pieces += [_TAGGED.pack(field.number, len(data)), data]
     return b"".join(pieces)
@@ -233,12 +234,13 @@ def _put_tagged(said: list[_Tagged], entry: Entry) -> bytes:
 def decode(data: bytes) -> Entry:
     """Returns the entry in `data`.
 
-    Raises EntryVersion when it is of another version; EntryError when its kind, or a tag that changes its meaning, is
-    unknown, or when it is cut short, too long, or not the one encoding of its entry."""
+    Raises EntryVersion if it is of another version. Raises EntryError if its kind or a tag that changes its meaning is
+    unknown, or if it is truncated, too long or not the canonical encoding.
+    """
     if len(data) < 2 or data[0] not in KINDS:
-        raise EntryError(f"no entry: {data[:2].hex()}")
+        raise EntryError(f"not an entry: starts with {data[:2].hex()}")
     if data[1] != VERSION:
-        raise EntryVersion(f"no entry of version {VERSION}: it is of version {data[1]}")
+        raise EntryVersion(f"entry of version {data[1]}, but this program reads version {VERSION}")
     plan = _PLANS[data[0]]
     reader = FieldReader(data, 2)
     values = [reader.get(of) for of in plan.order]
@@ -254,13 +256,13 @@ def _get_tagged(fields: list[_Tagged], count: int, reader: FieldReader) -> dict[
     for _ in range(count):
         number = reader.get("u8")
         if number <= last:
-            raise EntryError(f"tag {number} behind tag {last}")
+            raise EntryError(f"tag {number} after tag {last}")
         last, data = number, reader.blob()
         field = next((field for field in fields if field.number == number), None)
         if field is not None:
             values[field.name] = _value(field, data)
         elif number < INFORMS:
-            raise EntryError(f"unknown tag {number}: it changes what the entry means")
+            raise EntryError(f"unknown tag {number}, which changes the meaning of the entry")
     return values
 
 
@@ -269,5 +271,5 @@ def _value(field: _Tagged, data: bytes) -> Any:
     value = reader.get(field.of)
     reader.finish()
     if value == field.default:
-        raise EntryError(f"tag {field.number} says what is meant without it")
+        raise EntryError(f"tag {field.number} holds its default and must be absent")
     return value

@@ -1,19 +1,18 @@
-"""Says what the fields of entries are, for `codec`: a Python type, and the name of its bytes.
+"""Types of entry fields, for `codec`: a Python type annotated with the name of its encoding.
 
-A tagged field is one that an entry may leave out: its default says what is meant then. `Annotated[str, "text",
-Tag(1)] = ""`; they stand behind the others, in rising order.
+An entry may omit a tagged field: `Annotated[str, "text", Tag(1)] = ""`. The default is its value if it is absent.
+Tagged fields follow the others, in rising order.
 """
 
 from typing import Annotated, NamedTuple
 
-# From here on a tag informs and changes nothing: a reader that does not know it goes on, as with a PNG's ancillary
-# chunks. Below, it changes what the entry means, and who does not know it has to refuse the entry.
+# Tags from here on only inform: a reader that does not know one ignores it, as with a PNG's ancillary chunks. A lower
+# tag changes the meaning of the entry, so a reader that does not know it must reject the entry.
 INFORMS = 128
 
 
 class Tag(NamedTuple):
-    """Numbers a tagged field among those of its kind, 0 to 255; a number is never given twice. From `INFORMS` on it
-    only informs."""
+    """Number of a tagged field among those of its kind, 0 to 255; never reused. Tags from `INFORMS` on only inform."""
 
     number: int
 

@@ -1,4 +1,4 @@
-"""Defines the entries of the ledger: the fields of each kind. `codec` defines their bytes."""
+"""Defines the entries of the ledger: the fields of each kind. `codec` defines their encoding."""
 
 import struct
 from dataclasses import dataclass
@@ -22,8 +22,9 @@ from oncegate.core.entries.producers import (
 
 
 class IdentifiedBy(IntEnum):
-    """Names the ways to identify rows: ids of a set, sequences of a registered producer, batches of an app,
-    sequences of a lane."""
+    """The ways to identify rows: ids of a dedup scope, sequences of a registered producer, batches of an app, lane
+    sequences.
+    """
 
     IDS = 0
     SEQUENCES = 1
@@ -36,9 +37,10 @@ IdentifiedByNumber = Annotated[int, "u8", Tag(1)]
 
 @dataclass(frozen=True, slots=True)
 class SetForgotten:
-    """Forgets every id of a set: from now on its ids have other fingerprints, so that none of them is known.
+    """Forgets every id of a dedup scope: its ids have other fingerprints from now on, so that none of them is known.
 
-    token: of whoever asked, so that a repeat forgets nothing more."""
+    token: the caller's, so that a repeat forgets nothing more.
+    """
 
     KIND: ClassVar[int] = 31
     id_set: Text
@@ -48,10 +50,11 @@ class SetForgotten:
 
 @dataclass(frozen=True, slots=True)
 class SetWritten:
-    """Records which topic elsewhere the rows of a set of ids go to. `topic_id`: the broker's for it, which a topic that
-    is deleted and created again does not keep.
+    """Records the external topic that the rows of a dedup scope are written to.
 
-    identified_by: where it is not IDS, `id_set` is the name of the producer or the app."""
+    topic_id: the broker's id of the topic; a topic that is deleted and created again has another one.
+    identified_by: if it is not IDS, `id_set` is the name of the producer or the app.
+    """
 
     KIND: ClassVar[int] = 32
     id_set: Text
@@ -63,10 +66,12 @@ class SetWritten:
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """Records an operator's action, in one append with the entries that it made, which stand before it.
+    """Records an operator's action. It follows, in one append, the entries that the action made.
 
-    action: the name of the verb. subject: what it was done to; empty: the whole namespace. changed: how much that was.
-    who, why: as the caller's credential, and the caller, said it.
+    action: name of the verb.
+    subject: its object; empty: the whole namespace.
+    changed: number of ids, rows or spans that it changed.
+    who, why: from the caller's credential, and from the caller.
     """
 
     KIND: ClassVar[int] = 28
@@ -80,7 +85,7 @@ class Audited:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """Names a batch; `write_id` is empty unless one batch writes twice to the topic."""
+    """The name of a batch. `write_id` is empty unless one batch writes twice to the topic."""
 
     app: str
     version: str
@@ -90,7 +95,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Describes the rows of a chunk that go to one partition; `range_id` names their bytes in the ledger's outputs."""
+    """The rows of a chunk that go to one partition. `range_id` identifies their bytes in the ledger's outputs."""
 
     LAYOUT: ClassVar[struct.Struct] = struct.Struct("<III16s")
     partition: int
@@ -101,7 +106,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Describes rows at consecutive offsets of one partition, from `first_offset` on."""
+    """Rows at consecutive offsets of one partition, starting at `first_offset`."""
 
     LAYOUT: ClassVar[struct.Struct] = struct.Struct("<IQQQ")
     partition: int
@@ -112,7 +117,11 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """Ids that were done or taken alike: `owner` of taken ones, zeros of done ones; when the first and the last was."""
+    """Ids that were done, or taken by one owner, in the same way.
+
+    owner: zeros for done ids.
+    oldest_wall_ms, newest_wall_ms: when the first and the last of them was done or taken.
+    """
 
     LAYOUT: ClassVar[struct.Struct] = struct.Struct("<16sBQQQ")
     owner: bytes
@@ -149,7 +158,7 @@ ColumnTopics = Annotated[tuple[bytes, ...], "blobs", Tag(133)]
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """Begins an epoch: an owner opened the ledger. `key_check` tells one namespace key from another."""
+    """Begins an epoch: an owner opened the ledger. `key_check` distinguishes namespace keys."""
 
     KIND: ClassVar[int] = 1
     epoch: U64
@@ -160,13 +169,13 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """Records what was granted to a claim.
+    """Records the ids granted to a claim.
 
-    `fresh` and `taken` are fingerprints, 16 bytes each: nobody held those, and a lease had run out on these.
-
-    digests: of their payloads, in this order, 4 bytes each, little-endian, 0 for none; empty: none has one.
-    id_set: the set of ids that was named; None: the one that this kind of call uses. The fingerprints have it in them.
-    writer: of `core.writers`; empty: the caller did not name itself.
+    fresh: fingerprints of ids that nobody held, 16 bytes each.
+    taken: fingerprints of ids taken over after a lease expired, 16 bytes each.
+    digests: of their payloads, in this order, 4 bytes each, little-endian; 0: none. Empty: none has one.
+    id_set: the named dedup scope, which is part of the fingerprints; None: the default of this kind of call.
+    writer: encoded by `core.writers`; empty: the caller did not name itself.
     """
 
     KIND: ClassVar[int] = 2
@@ -185,9 +194,9 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """Records that a claim was completed: the ids that it still held are done.
+    """Records the completion of a claim: the ids that it still held are done.
 
-    result: what the writer had to say of it, for whoever is told DUPLICATE; empty: nothing.
+    result: the writer's result, returned with DUPLICATE verdicts; empty: none.
     """
 
     KIND: ClassVar[int] = 3
@@ -198,7 +207,7 @@ class Completed:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """Records that a claim was released: the ids that it still held are free."""
+    """Records the release of a claim: the ids that it still held are free."""
 
     KIND: ClassVar[int] = 4
     claim: B16
@@ -207,9 +216,11 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class TopicCreated:
-    """Records that a topic was made.
+    """Records the creation of a topic.
 
-    `schema` is the topic's Arrow schema in IPC form, empty until something is written; retention 0: no bound."""
+    schema: the topic's Arrow schema in IPC form; empty until something is written.
+    retention_ms, retention_bytes: 0: no bound.
+    """
 
     KIND: ClassVar[int] = 5
     topic: Text
@@ -222,17 +233,16 @@ class TopicCreated:
 
 @dataclass(frozen=True, slots=True)
 class Produced:
-    """Records rows that were written at `first_offset` of one partition. With ids: claim, done and output in one.
+    """Records rows written from `first_offset` on in one partition. With ids it is claim, completion and rows in one
+    entry.
 
-    `fresh`, `taken`, `digests` and `id_set` as of a claim, and empty where the rows have no ids. A request over
-    several partitions is one entry for each, all under one `claim`.
+    `fresh`, `taken`, `digests`, `id_set` and `writer` are as in `Claimed`, and empty if the rows have no ids. A request
+    for several partitions is one entry per partition, all under one `claim`.
 
-    taken_at: where the taken ids stand among the rows, which are in the order of the request, 4 bytes each,
-    little-endian; empty where all are fresh, or all are taken.
-
-    spilled_ms: when the client had laid the rows down, by its wall clock, since the gateway was down; 0: it had not.
-    spilled_by: the name of its credential, empty where none was asked for.
-    writer: as of a claim.
+    taken_at: indexes of the taken ids among the rows, which are in the request's order; 4 bytes each, little-endian.
+    Empty if all are fresh or all are taken.
+    spilled_ms: when the client spilled the rows while the gateway was down, by the client's wall clock; 0: it did not.
+    spilled_by: name of the credential of that client; empty if none was required.
     """
 
     KIND: ClassVar[int] = 6
@@ -258,10 +268,12 @@ class Produced:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """Records that one chunk of one attempt was staged. `parts`: its rows by partition.
+    """Records that one chunk of one attempt was staged.
 
-    key_partitions: among how many their keys have put them; 0: they have no keys, and may lie in any. writer: as of a
-    claim. column_topics: the topics elsewhere that their column `topic` names, UTF-8; empty: all go to the name's.
+    parts: its rows by partition.
+    key_partitions: number of partitions over which their keys were distributed; 0: they have no keys and may go to any.
+    writer: as in `Claimed`.
+    column_topics: external topics named by their column `topic`, UTF-8; empty: all rows go to the topic of the name.
     """
 
     KIND: ClassVar[int] = 7
@@ -283,7 +295,7 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """Records stages that were removed before any commit: aborted by their writer, or given up by their owner."""
+    """Records stages that were removed before any commit: aborted by their writer, or abandoned by their owner."""
 
     KIND: ClassVar[int] = 8
     name: NameField
@@ -294,10 +306,10 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Publishes all rows of the winners, a span for each partition; every other stage of the name is dropped.
+    """Publishes all rows of the winners, one span per partition, and drops every other stage of the name.
 
-    source_offsets: where the batch's source is to be read on, as whoever reads it has it; empty: nobody said.
-    reads_digest: of what the batch read, 32 bytes; empty: nobody said.
+    source_offsets: where to continue reading the batch's source, in the reader's own form; empty: unknown.
+    reads_digest: of what the batch read, 32 bytes; empty: unknown.
     """
 
     KIND: ClassVar[int] = 9
@@ -316,9 +328,10 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Records a later commit of a committed name, durable before its answer, so that a second write is known as one.
+    """Records a later commit of a committed name. Durable before its answer, so that a second write is recognised as
+    one.
 
-    digest: of the input from now on, where it is another for the same files and offsets; empty: it stays.
+    digest: replaces the input digest, if the same files and offsets now have another one; empty: no change.
     """
 
     KIND: ClassVar[int] = 10
@@ -334,7 +347,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Finds out whether a full ledger has room again, and means nothing."""
+    """Tests whether a full ledger has room again; has no other meaning."""
 
     KIND: ClassVar[int] = 11
     wall_ms: U64
@@ -342,9 +355,10 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class TopicSet:
-    """Replaces a topic's schema and its retention. The schema was empty, is the same, or has columns more.
+    """Replaces a topic's schema and its retention. The schema was empty, is the same, or has additional columns.
 
-    added: how many columns stand behind those that the topic had; rows from before have nulls there."""
+    added: number of columns appended to the topic's; earlier rows have nulls there.
+    """
 
     KIND: ClassVar[int] = 12
     topic: Text
@@ -357,7 +371,7 @@ class TopicSet:
 
 @dataclass(frozen=True, slots=True)
 class Trimmed:
-    """Records that offsets below `before_offset` of a partition are no longer kept; it begins a span."""
+    """Records that offsets below `before_offset` of a partition are no longer kept; `before_offset` begins a span."""
 
     KIND: ClassVar[int] = 13
     topic: Text
@@ -368,8 +382,9 @@ class Trimmed:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Records ids that belong to an owner from now on, without lease or settling; `fresh`, `taken`, `id_set` and
-    `writer` as of a claim."""
+    """Records ids that now belong to an owner, without a lease. `fresh`, `taken`, `id_set` and `writer` are as in
+    `Claimed`.
+    """
 
     KIND: ClassVar[int] = 14
     owner: B16
@@ -382,7 +397,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Retired:
-    """Records that ids done or taken before `before_wall_ms` are forgotten: nobody may retry them any more."""
+    """Records that ids done or taken before `before_wall_ms` are forgotten: their retry period has passed."""
 
     KIND: ClassVar[int] = 15
     before_wall_ms: U64
@@ -391,11 +406,13 @@ class Retired:
 
 @dataclass(frozen=True, slots=True)
 class NamespaceSet:
-    """Sets the namespace's settings. `horizon_ms` 0: ids are kept for ever.
+    """Replaces the namespace's settings.
 
-    record_headers 1: records in topics elsewhere have the headers that say who wrote them. lease_expiry, id_time,
-    on_ledger_down: numbers of `core.claims.LeaseExpiry`, `IdTime` and `OnLedgerDown`. shadow 1: every verdict is told
-    as GRANTED. known_from_ms: what was done before is forgotten.
+    horizon_ms: retention of ids; 0: for ever.
+    record_headers: 1: records in external topics have headers that name their writer.
+    lease_expiry, id_time, on_ledger_down: numbers of `core.claims.LeaseExpiry`, `IdTime` and `OnLedgerDown`.
+    shadow: 1: every verdict is returned as GRANTED.
+    known_from_ms: ids done before it are forgotten.
     """
 
     KIND: ClassVar[int] = 16
@@ -412,8 +429,9 @@ class NamespaceSet:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPiece:
-    """Holds a piece of the whole index, in place of the entries that made it: `what` names it, `part` counts its
-    pieces."""
+    """A piece of a snapshot, which replaces the entries that made the index. `what` names the part of the index, `part`
+    counts its pieces.
+    """
 
     KIND: ClassVar[int] = 17
     what: Text
@@ -423,8 +441,11 @@ class SnapshotPiece:
 
 @dataclass(frozen=True, slots=True)
 class Evicted:
-    """Old ids were written to the ledger's outputs, from offset `first_offset` of the sealed ids on, archive after
-    archive; they need not be held in memory any more. Archives are numbered from 0 on, as they come."""
+    """Records that old ids were written to the ledger's outputs, archive after archive, and need not stay in memory.
+
+    first_offset: offset of the first of them among the sealed ids.
+    archives: numbered from 0 in the order in which they are recorded.
+    """
 
     KIND: ClassVar[int] = 18
     first_offset: U64

@@ -1,4 +1,4 @@
-"""Entries of the ledger about producers, drivers, and lanes (whose rows clients write into Kafka themselves)."""
+"""Defines the ledger's entries for producers, drivers, and lanes (whose rows clients write into Kafka themselves)."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -19,7 +19,7 @@ ResolvedProducer = Annotated[str, "text", Tag(130)]
 
 @dataclass(frozen=True, slots=True)
 class DriverRegistered:
-    """Records that `token` drives from now on, in this epoch; whoever drove before is fenced."""
+    """Records that `token` is the driver from now on, in this epoch; the previous driver is fenced."""
 
     KIND: ClassVar[int] = 20
     driver: Text
@@ -30,9 +30,11 @@ class DriverRegistered:
 
 @dataclass(frozen=True, slots=True)
 class ProducerRegistered:
-    """Begins an epoch in which `token` writes; the first one names the producer's number and driver for ever.
+    """Begins an epoch in which `token` writes. The first one sets the producer's number and driver permanently.
 
-    gaps: of this epoch, as `core.producers.Gaps`. writer: of `core.writers`; empty: the caller did not name itself."""
+    gaps: rule of this epoch, a number of `core.producers.Gaps`.
+    writer: encoded by `core.writers`; empty: the caller did not name itself.
+    """
 
     KIND: ClassVar[int] = 21
     producer: Text
@@ -48,9 +50,10 @@ class ProducerRegistered:
 
 @dataclass(frozen=True, slots=True)
 class SourceNamed:
-    """Records which source the sequences of a producer are of, for ever, by an id that a later source has not.
+    """Records permanently the source of a producer's sequences, by an id that a later source does not have.
 
-    topic: of the lane whose producer it is; empty: the producer registers, and has no lane."""
+    topic: that of the producer's lane; empty: the producer registers and has no lane.
+    """
 
     KIND: ClassVar[int] = 33
     topic: Text
@@ -61,11 +64,13 @@ class SourceNamed:
 
 @dataclass(frozen=True, slots=True)
 class SequencesClaimed:
-    """Records what was granted to a producer's call.
+    """Records the sequences granted to a producer's call.
 
-    `fresh` and `taken`: inclusive spans, first and last u64 each: claimed by nobody, and left by older epochs.
-    digests: of their payloads, u32 each, in the order of `fresh` and then of `taken`; empty: they came without.
-    written_before: how many entries right before this one wrote the rows of just these; 0: none, or it is not said."""
+    fresh, taken: inclusive spans, first and last u64 each, of unclaimed sequences and of those left by older epochs.
+    digests: of their payloads, u32 each, in the order of `fresh` and then of `taken`; empty: none were sent.
+    written_before: number of entries directly before this one that wrote the rows of exactly these sequences; 0: none,
+    or unknown.
+    """
 
     KIND: ClassVar[int] = 22
     producer_id: U64
@@ -82,7 +87,7 @@ class SequencesClaimed:
 
 @dataclass(frozen=True, slots=True)
 class SequencesCompleted:
-    """Records that a producer's call was completed: the sequences that it was granted are done."""
+    """Records the completion of a producer's call: the sequences that it was granted are done."""
 
     KIND: ClassVar[int] = 23
     producer_id: U64
@@ -93,7 +98,7 @@ class SequencesCompleted:
 
 @dataclass(frozen=True, slots=True)
 class SequencesReleased:
-    """Records that a producer's call was released: the sequences that it was granted are free."""
+    """Records the release of a producer's call: the sequences that it was granted are free."""
 
     KIND: ClassVar[int] = 24
     producer_id: U64
@@ -104,12 +109,15 @@ class SequencesReleased:
 
 @dataclass(frozen=True, slots=True)
 class Acked:
-    """The driver runs nothing of this again: `upto`, pairs of u64, is producers' new watermarks; batches below
-    `batches` are acked with all ids that were claimed in them (0: none are), but for those in `held_back`, u64 each,
-    rising: a claim of theirs is open.
+    """Records that the driver will not run this again.
 
-    topic: what the driver writes to, where this also says from where its source is to be read on (`source_offsets`;
-    empty: nobody knows any more); empty: it says nothing of that."""
+    batches: batches below it are acked, with all ids that were claimed in them; 0: none.
+    upto: new watermarks of producers, pairs of u64.
+    held_back: batches below `batches` that are not acked since a claim of theirs is open; u64 each, rising.
+    topic: the topic that the driver writes to, if the entry also sets where its source is to be read from; empty: it
+    does not.
+    source_offsets: that position; empty: unknown.
+    """
 
     KIND: ClassVar[int] = 25
     driver: Text
@@ -124,7 +132,7 @@ class Acked:
 
 @dataclass(frozen=True, slots=True)
 class Scoped:
-    """The ids of this claim, or those taken by the entry before where `claim` is zeros, may go with their batch."""
+    """Records that the ids of a claim expire with their batch. `claim` zeros: the ids taken by the previous entry."""
 
     KIND: ClassVar[int] = 26
     claim: B16
@@ -134,11 +142,16 @@ class Scoped:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """Records that a person has cleared a leftover: `who`, and `why`.
+    """Records that a person resolved a leftover: `who`, and `why`.
 
-    Of a producer, `producer_id` not 0: `spans`, inclusive, first and last u64 each, are done or given up from now on.
-    Of a claim: it only tells of the entry before it, which has settled the claim. verb: the operator's, where it was
-    not resolve. ids: how many the claim held. producer: its name. Entries of earlier versions have none of the three.
+    For a producer, `producer_id` is not 0 and `spans` are done or given up from now on: inclusive, first and last u64
+    each. For a claim, the entry before this one completed or released the claim, and this one only documents it.
+
+    verb: the operator's, if it was not resolve.
+    ids: how many the claim held.
+    producer: its name.
+
+    Entries of earlier versions have none of the last three.
     """
 
     KIND: ClassVar[int] = 27
@@ -156,9 +169,10 @@ class Resolved:
 
 @dataclass(frozen=True, slots=True)
 class LaneOpened:
-    """Makes a lane, for ever: the sequences of one producer in one topic, which is written by lanes only from now on.
+    """Creates a lane permanently: the sequences of one producer in one topic, which only lanes write from now on.
 
-    partition: where its records stand in the ledger's own topic of them."""
+    partition: that of the lane's records, in the ledger's own topic for them.
+    """
 
     KIND: ClassVar[int] = 29
     lane: U64
@@ -170,11 +184,13 @@ class LaneOpened:
 
 @dataclass(frozen=True, slots=True)
 class LaneWritten:
-    """Enters a record that a client has committed with its rows: these sequences are written. An ack is one too, of all
-    from 0 on, at the offset of the last record.
+    """Enters a record that a client committed with its rows: these sequences are written.
 
-    offset: of the record in its lane's partition; those before it are entered, or were no records. `spans`: inclusive,
-    first and last u64 each, sorted and disjoint."""
+    An ack is also such an entry: it covers all sequences from 0 on, at the offset of the last record.
+
+    offset: the record's, in its lane's partition; those below it are entered or were not records.
+    spans: inclusive, first and last u64 each, sorted and disjoint.
+    """
 
     KIND: ClassVar[int] = 30
     lane: U64

@@ -1,1 +1,1 @@
-"""Knows which id is claimed, done or taken, and by which claim."""
+"""The state of free ids: which are claimed, done or taken, and by which claim."""

@@ -1,7 +1,7 @@
-"""Applies entries to the store of claims, and takes them back: the one way in which live entries change it.
+"""Applies ledger entries to the store of claims, and undoes them: the only way in which live entries change the store.
 
-`apply` returns an Undo. It is given to `settle` when its entry is durable, or to `undo` when the ledger refused it,
-the newest first. Until one of these, the rows it names are pinned and stay what they are.
+`apply` returns an undo record. Pass it to `settle` once the entry is durable, or to `undo` if the ledger rejected the
+entry; undo the newest first. Until then the rows it names are pinned, so they are not reused.
 """
 
 from collections.abc import Callable
@@ -20,19 +20,23 @@ from oncegate.index.table.grants import NO_CLAIM, NO_TOPIC, Grant, grant_of
 from oncegate.index.table.rows import DONE, LIVE, OPEN, RELEASED
 
 _NEVER_MS = 2**63 - 1
-# What a slot that is new named before.
+# The previous row of a slot that is new.
 _NEW = b"\xff\xff\xff\xff"
 
 
 @dataclass
 class ClaimUndo:
-    """Says how to take one entry back, and which rows must stay what they are until then.
+    """The data to undo one entry, and the rows that are pinned until then.
 
-    counters: before the entry, as `ClaimStore.counters`. registered: what the claim's name and call stood for.
-    puts: of each row granted: its number, ids, the rows that their slots named, how many were absent, their digests.
-    settled: of each row settled: its number, state, named, position, wall_ms and ended_ms before.
-    retired: rows that were let go of, with their states and positions before.
-    scopes: takes back what the entry did to batch scopes. archives: takes back, and settles, what it did to archives.
+    counters: `ClaimStore.counters` before the entry.
+    registered: the previous records of the claim's name and call.
+    puts: for each row granted: its number, its ids, the rows that their slots named, how many ids were absent, their
+    digests.
+    settled: for each row completed or released: its number, and its previous state, named, position, wall_ms and
+    ended_ms.
+    retired: rows that were retired, with their previous states and positions.
+    scopes: undoes the entry's effect on batch scopes.
+    archives: two callables, which undo and settle the entry's effect on archives.
     """
 
     counters: tuple[int, int, int]
@@ -47,7 +51,7 @@ class ClaimUndo:
 
 
 def apply(store: ClaimStore, position: int, entry: Entry, now_ms: int) -> ClaimUndo | None:
-    """Applies one entry; None when it is about no ids. Its rows stay pinned until the Undo is settled or undone.
+    """Applies one entry and returns its undo record, or None if the entry concerns no ids.
 
     Raises Overloaded, before any effect, only where `ClaimStore.make_room` would.
     """
@@ -71,7 +75,7 @@ def apply(store: ClaimStore, position: int, entry: Entry, now_ms: int) -> ClaimU
 
 
 def undo(store: ClaimStore, change: ClaimUndo) -> None:
-    """Takes an entry back that the ledger refused; the newest first. The table may have moved since."""
+    """Undoes an entry that the ledger rejected; the newest first. Slots of the table may have moved since."""
     if change.archives is not None:
         change.archives[0]()
     store.end_snapshot()
@@ -85,7 +89,7 @@ def undo(store: ClaimStore, change: ClaimUndo) -> None:
         due, states, positions = change.retired
         holders.state[due], holders.position[due] = states, positions
         store.table.dead -= int(holders.slots[due].sum())
-        # Those of an acked batch too: a later retirement, or a look for the oldest, may have struck them off.
+        # Rows of an acked batch as well: a later retirement, or a search for the oldest row, may have removed them.
         store.expiry.add_all(due)
     if change.scopes is not None:
         change.scopes()
@@ -95,13 +99,13 @@ def undo(store: ClaimStore, change: ClaimUndo) -> None:
     if change.registered is not None:
         store.registry.put_back(change.claim, change.registered)
     store.takeovers, store.open_claims, ids_ever = change.counters
-    # Ids may have left for archives since, which no entry takes back.
+    # Ids may have moved to archives since, which no undo reverts.
     store.ids = ids_ever - store.evicted_ids
     _unpin(store, change)
 
 
 def settle(store: ClaimStore, change: ClaimUndo) -> None:
-    """Lets go of what an undo would need: the entry is durable and is never taken back."""
+    """Discards the undo record: the entry is durable."""
     if change.archives is not None:
         change.archives[1]()
     _unpin(store, change)
@@ -158,27 +162,29 @@ def _grant(store: ClaimStore, position: int, grant: Grant, now_ms: int) -> Claim
 
 
 def _first_offset(grant: Grant, takeover: bool) -> int:
-    """Returns where the first of the fresh, or of the taken ids lies, which were written among each other; where that
-    is not known, what stands for it: -1 less the offset of the first of both."""
+    """Returns the offset of the first fresh or taken id, where both kinds were written in one range.
+
+    If the order is unknown, returns -1 minus the first offset of the range.
+    """
     taken_at = grant.taken_at
     if not len(taken_at):
         return -1 - grant.first_offset
     if takeover:
         return grant.first_offset + int(taken_at[0])
-    # Those before the first fresh one stand where they are counted.
+    # Fresh ids before the first taken one are at their own index.
     return grant.first_offset + int(np.count_nonzero(taken_at == np.arange(len(taken_at))))
 
 
 def own(ids: NDArray[np.uint64]) -> U64:
-    """Returns the ids as kernels take them: C-contiguous and writeable, for numba compiles anything else apart."""
+    """Returns the ids C-contiguous and writeable: numba compiles a separate kernel for any other layout."""
     return ids if ids.flags.c_contiguous and ids.flags.writeable else ids.copy()
 
 
 def _losers(change: ClaimUndo, granted: tuple[int, ...]) -> list[int]:
-    """Returns the rows that the slots named before, each once; own rows, pinned already, left out."""
+    """Returns the rows that the slots named before, each once, without the granted rows, which are already pinned."""
     losers: set[int] = set()
     for _, ids, previous, was_absent, _ in change.puts:
-        # New slots alone: one look, where a comparison of arrays costs more than a small claim.
+        # Only new slots: one comparison of bytes; comparing arrays costs more than a small claim.
         if was_absent == len(ids) and previous.tobytes() == _NEW * len(ids):
             continue
         named = previous[previous != NO_ROW]
@@ -188,9 +194,9 @@ def _losers(change: ClaimUndo, granted: tuple[int, ...]) -> list[int]:
 
 
 def emptied(store: ClaimStore, losers: list[int]) -> int:
-    """Returns how many open claims have just lost the last id they held, and lets each be forgotten in its time.
+    """Returns how many open claims have just lost their last id, and queues each of them to be forgotten.
 
-    `losers`: numbers of the rows that lost ids.
+    losers: numbers of the rows that lost ids.
     """
     rows, registry = store.rows, store.registry
     state = rows.holders.state
@@ -203,7 +209,8 @@ def emptied(store: ClaimStore, losers: list[int]) -> int:
 
 
 def _settle_claim(store: ClaimStore, position: int, entry: Completed | Released, state: int, now_ms: int) -> ClaimUndo:
-    """Settles a claim; one that is forgotten holds nothing: its entry, in a replay short of rows, has no effect."""
+    """Completes or releases a claim. No effect if it is forgotten: a replay that is short of rows may forget it
+    early."""
     change = ClaimUndo(store.counters(), entry.claim)
     record = store.registry.at_any_age(entry.claim)
     if record is None:
@@ -228,7 +235,7 @@ def _settle_claim(store: ClaimStore, position: int, entry: Completed | Released,
 
 
 def _set_state(store: ClaimStore, row: int, state: int) -> None:
-    """Changes a row's state; `named` stays as it was when a row dies: how many ids it was settled with."""
+    """Changes a row's state. When a row dies, `named` keeps the number of ids that it had."""
     holders = store.rows.holders
     was_live, is_live = (value in LIVE for value in (holders.state[row], state))
     holders.state[row] = state
@@ -242,12 +249,12 @@ def _set_state(store: ClaimStore, row: int, state: int) -> None:
 
 
 def _retire(store: ClaimStore, position: int, entry: Retired) -> ClaimUndo:
-    """Retires everything done or taken before; its slots are dead until they are swept."""
+    """Retires everything done or taken before the entry's time. The slots are dead until they are swept."""
     return _let_go(store, position, store.expiry.take_before(entry.before_wall_ms), entry.before_wall_ms)
 
 
 def _archive(store: ClaimStore, position: int, entry: Evicted | Retired, change: ClaimUndo) -> ClaimUndo:
-    """Applies the entry to the archives too, beside what it means to the table."""
+    """Applies the entry to the archives, in addition to its effect on the table."""
     archives = store.archives
     change.archives = archives.apply(position, entry), lambda: archives.settle(entry)
     store.wall_ms = max(store.wall_ms, entry.wall_ms)
@@ -255,14 +262,14 @@ def _archive(store: ClaimStore, position: int, entry: Evicted | Retired, change:
 
 
 def _scope(store: ClaimStore, entry: Scoped) -> ClaimUndo:
-    """Lets the rows of this claim, or of the entry before, go when the batch is acked."""
+    """Adds the rows of this claim, or of the previous entry, to the batch's scope."""
     record = store.registry.at_any_age(entry.claim)
     rows = store.last_granted if entry.claim == NO_CLAIM else record.rows if record is not None else ()
     return ClaimUndo(store.counters(), NO_CLAIM, scopes=store.scopes.add(entry.driver, entry.batch, rows))
 
 
 def _forget_acked(store: ClaimStore, position: int, entry: Acked) -> ClaimUndo:
-    """Lets what was claimed in these batches and is done go as what retires does: the batches are STALE instead."""
+    """Retires the done ids of the acked batches: the batches are answered STALE instead."""
     held_back = np.frombuffer(entry.held_back, "<u8").tolist()
     rows, scopes = store.scopes.acked(entry.driver, entry.batches, held_back)
     change = _let_go(store, position, rows, _NEVER_MS)
@@ -272,7 +279,7 @@ def _forget_acked(store: ClaimStore, position: int, entry: Acked) -> ClaimUndo:
 
 
 def _let_go(store: ClaimStore, position: int, listed: U32, before_ms: int) -> ClaimUndo:
-    """Lets go of those of the rows that are done or taken since before."""
+    """Retires those of the rows that were done or taken before `before_ms`."""
     rows = store.rows
     due, states = np.empty_like(listed), np.empty(len(listed), np.uint8)
     positions = np.empty(len(listed), np.int64)

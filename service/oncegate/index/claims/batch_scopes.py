@@ -1,7 +1,7 @@
-"""Records which rows were claimed in which batch of which driver: what an ack of the batch lets be forgotten.
+"""Records which rows were claimed in each batch of each driver, so that an ack of the batch can forget them.
 
-A row's number may be given anew meanwhile, so each is kept with what it was made by: the first word of its claim's
-name, or, of taken ids, which have none, the ledger's position. Twelve bytes a row, until acked.
+Row numbers are reused, so each is stored with an identifier of its content: the first word of its claim id or, for
+taken ids, which have none, the ledger position. That is twelve bytes per row until the batch is acked.
 """
 
 from array import array
@@ -13,15 +13,15 @@ import numpy as np
 from oncegate.arraytypes import U32, U64
 from oncegate.index.table.rows import OPEN, Rows
 
-# driver, batch, and the makers of some of its rows as little-endian uint64.
+# driver, batch, and the identifiers of some of its rows as little-endian uint64.
 ScopesSnapshot = list[tuple[str, int, bytes]]
-# Made at once, in a millisecond or two: so many batches, or rows.
+# Size of a snapshot part, which takes a millisecond or two.
 _BATCHES_PER_PART, _ROWS_PER_PART = 1_000, 65_536
 
 
 @dataclass(slots=True)
 class _Batch:
-    """Lists the rows of one batch and their makers, one for one."""
+    """The rows of one batch and their identifiers, in the same order."""
 
     rows: "array[int]" = field(default_factory=lambda: array("I"))
     made_by: "array[int]" = field(default_factory=lambda: array("Q"))
@@ -29,24 +29,21 @@ class _Batch:
 
 @dataclass(frozen=True, slots=True)
 class OpenClaims:
-    """Tells what is open of one batch: how many ids, and the claims that hold them, 16 bytes each."""
+    """The open claims of one batch: how many ids they hold, and their claim ids, 16 bytes each."""
 
     ids: int
     claims: tuple[bytes, ...]
 
 
 class BatchScopes:
-    """Remembers the rows of each driver's batches.
-
-    `rows`: of the index that this is about.
-    """
+    """The rows of each driver's batches. rows: the index's rows."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
         self._drivers: dict[str, dict[int, _Batch]] = {}
 
     def add(self, driver: str, batch: int, rows: Iterable[int]) -> Callable[[], None]:
-        """Lets these rows go with the batch when that is acked; returns what takes that back."""
+        """Adds rows to a batch, to be forgotten when it is acked. Returns a callable that undoes it."""
         batches = self._drivers.setdefault(driver, {})
         members = batches.setdefault(batch, _Batch())
         numbers = np.array(list(rows), np.uint32)
@@ -63,48 +60,49 @@ class BatchScopes:
         return undo
 
     def _makers(self, rows: U32) -> U64:
-        """Returns what made each of the rows as they are now."""
+        """Returns the identifiers of the present content of the rows."""
         claims = self._rows.claim[rows]
         positions = self._rows.holders.position[rows].astype(np.uint64)
         return np.where(claims.any(axis=1), claims[:, 0], positions)
 
     def acked(self, driver: str, batches: int, held_back: Sequence[int] = ()) -> tuple[U32, Callable[[], None]]:
-        """Forgets the batches below `batches`, but for those held back; returns their rows, uint32 (n,), and what
-        takes that back."""
+        """Forgets the batches below `batches`, except those held back.
+
+        Returns their rows, uint32 (n,), and a callable that undoes it.
+        """
         known = self._drivers.get(driver, {})
         going = {batch for batch in known if batch < batches}.difference(held_back)
         forgotten = {batch: known.pop(batch) for batch in going}
         return self._rows_of(forgotten.values()), lambda: known.update(forgotten)
 
     def open_claims(self, driver: str, batches: int) -> dict[int, OpenClaims]:
-        """Returns the batches below `batches`, rising, in which a claim holds ids that are neither done nor free."""
+        """Returns the batches below `batches`, rising, with claims that hold ids neither done nor free."""
         known = self._drivers.get(driver, {})
         by_batch = {batch: self._open(known[batch]) for batch in sorted(known) if batch < batches}
         return {batch: claims for batch, claims in by_batch.items() if claims.ids}
 
     def rows_in(self, driver: str, batch: int) -> U32:
-        """Returns the rows of one batch, uint32 (n,); of one that is acked, or unknown, there are none."""
+        """Returns the rows of one batch, uint32 (n,); empty if the batch is acked or unknown."""
         known = self._drivers.get(driver, {}).get(batch)
         return self._rows_of([] if known is None else [known])
 
     def oldest_wall_ms(self) -> int | None:
-        """Tells when the first claim was made in the batch that waits for its ack for longest; None: none waits.
+        """Returns when the first claim was made in the batch that has waited longest for its ack; None if none waits.
 
-        A step a driver, of whose batches the first one known is the oldest.
+        Takes one step per driver: a driver's first known batch is its oldest.
         """
         batches = [next(iter(known.values())) for known in self._drivers.values() if known]
         first = [_Batch(batch.rows[:1], batch.made_by[:1]) for batch in batches]
         return min(self._rows.wall_ms[self._rows_of(first)].tolist(), default=None)
 
     def _open(self, batch: _Batch) -> OpenClaims:
-        """Returns what is open of one batch."""
         rows, holders = self._rows_of([batch]), self._rows.holders
         rows = rows[(holders.state[rows] == OPEN) & (holders.named[rows] > 0)]
         names = dict.fromkeys(claim.tobytes() for claim in self._rows.claim[rows])
         return OpenClaims(int(holders.named[rows].sum()), tuple(names))
 
     def _rows_of(self, batches: Iterable[_Batch]) -> U32:
-        """Returns the rows of these batches that are still what they were."""
+        """Returns the rows of these batches whose content is unchanged."""
         members = list(batches)
         rows = np.concatenate([np.empty(0, np.uint32), *(np.array(one.rows, np.uint32) for one in members)])
         made_by = np.concatenate([np.empty(0, np.uint64), *(np.array(one.made_by, np.uint64) for one in members)])
@@ -112,9 +110,9 @@ class BatchScopes:
         return unchanged
 
     def snapshot(self) -> Iterator[ScopesSnapshot]:
-        """Returns all of it as it is at the call, for `restore`, in parts that are made as they are taken.
+        """Returns the present content for `restore`, in parts that are built lazily.
 
-        A batch only grows, unless a change is taken back: then what was taken of this is of no use.
+        A batch only grows, except by an undo; after one the parts are useless.
         """
         members = [
             (driver, batch, held.made_by, len(held.made_by))
@@ -124,7 +122,9 @@ class BatchScopes:
         return _parts(members)
 
     def restore(self, snapshot: ScopesSnapshot) -> None:
-        """Finds the rows again by what made them, once rows are restored; those in no snapshot held nothing."""
+        """Finds the restored rows by their identifiers. Call it after rows are restored; rows in no snapshot held
+        nothing.
+        """
         made_by = [np.frombuffer(raw, "<u8") for _, _, raw in snapshot]
         sorted_makers = np.concatenate([np.empty(0, np.uint64), *made_by])
         if not len(sorted_makers):
@@ -136,7 +136,7 @@ class BatchScopes:
         )
         used = np.flatnonzero(self._rows.column("used")).astype(np.uint32)
         makers = self._makers(used)
-        # A claim's rows have one maker: whichever of its equals is found, it is of the same batch.
+        # The rows of a claim share one identifier: equal ones belong to the same batch.
         at = np.minimum(np.searchsorted(sorted_makers, makers), len(sorted_makers) - 1)
         is_known = sorted_makers[at] == makers
         batches = batch_of[at[is_known]]

@@ -1,8 +1,10 @@
-"""Remembers claims that can still be named: by claim id, and by the (token, call) that a lost reply is repeated with.
+"""Finds remembered claims by claim id, and by the (token, call) with which a retry after a lost reply identifies
+itself.
 
-An open claim that holds ids is never forgotten. Any other is remembered for two leases, and as long as clients retry
-(`remember_for`): from its settling, or from the end of the lease of one whose ids were all taken over. Where memory
-has to be found, the oldest go after two leases; earlier only when rows run out (`forget_unnamed`).
+An open claim that holds ids is never forgotten. Any other claim is remembered for two leases, and for as long as
+clients retry (`remember_for`). The time counts from its completion or release, or from the end of its lease if all its
+ids were taken over. If memory is short, the oldest are forgotten after two leases, and earlier only when rows run out
+(`forget_unnamed`).
 """
 
 import sys
@@ -14,15 +16,15 @@ import numpy as np
 
 from oncegate.index.table.rows import OPEN, Rows
 
-# Claims forgotten at one request, beyond the one it may bring: some microseconds each.
+# Claims forgotten per request, besides the one it may add: some microseconds each.
 _FORGOTTEN_AT_ONCE = 64
-# Of a claim that can be named: its row, and what the dictionaries hold.
+# Bytes of a remembered claim: its row, and its entries in the dictionaries.
 SETTLED_BYTES = 440
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimRecord:
-    """Describes a claim as it is remembered: who made it (16 bytes and a call), the digest of its request, its rows."""
+    """A remembered claim: its caller (token of 16 bytes, and call), the digest of its request, and its rows."""
 
     token: bytes
     call: int
@@ -31,9 +33,10 @@ class ClaimRecord:
 
 
 class ClaimRegistry:
-    """Remembers claims in two dictionaries over `rows`; one past its time that is not yet dropped is not found either.
+    """Remembered claims, in two dictionaries over `rows`. An expired claim that is not removed yet is not found either.
 
-    What a claim is stands in its rows' arrays: the dictionaries hold nothing that a garbage collection walks through.
+    The facts of a claim are in its rows' arrays, so the dictionaries hold no objects that garbage collection would
+    visit.
     """
 
     def __init__(self, rows: Rows) -> None:
@@ -42,36 +45,36 @@ class ClaimRegistry:
         self._by_call: dict[tuple[bytes, int], bytes] = {}
         self._ending: deque[bytes] = deque()
         self._known_ms, self._settled_max = 0, sys.maxsize
-        # Before these nothing is past its time: the whole time, and that of two leases.
+        # No claim expires before these times: for the full retention, and for two leases.
         self._next_ms = [0, 0]
-        # How many claims were forgotten for memory, two leases after their end.
+        # Number of claims forgotten two leases after their end to save memory.
         self.forgotten_early = 0
 
     def get(self, claim: bytes, now_ms: int) -> ClaimRecord | None:
-        """Finds a claim by its name; None when it is unknown or its time is past."""
+        """Returns a claim by its id; None if it is unknown or expired."""
         rows = self._by_claim.get(claim)
         return self._record(rows) if rows is not None and self._is_remembered(rows, now_ms) else None
 
     def at_any_age(self, claim: bytes) -> ClaimRecord | None:
-        """Returns a claim whatever its time, for an entry that was written when it was known; None: forgotten."""
+        """Returns a claim even if expired, for an entry written while it was known; None if forgotten."""
         rows = self._by_claim.get(claim)
         return None if rows is None else self._record(rows)
 
     def find(self, token: bytes, call: int, now_ms: int) -> tuple[bytes, ClaimRecord] | None:
-        """Returns the claim that this (token, call) made, with its id; None: none that is remembered."""
+        """Returns the claim made by this (token, call), with its id; None if none is remembered."""
         claim = self._by_call.get((token, call))
         record = None if claim is None else self.get(claim, now_ms)
         return None if claim is None or record is None else (claim, record)
 
     def put(self, claim: bytes, record: ClaimRecord) -> tuple[ClaimRecord | None, bytes | None]:
-        """Remembers a claim; returns what stood there before, for `put_back`."""
+        """Remembers a claim. Returns the previous records for `put_back`."""
         before = self.at_any_age(claim), self._by_call.get((record.token, record.call))
         self._by_claim[claim] = record.rows
         self._by_call[record.token, record.call] = claim
         return before
 
     def put_back(self, claim: bytes, before: tuple[ClaimRecord | None, bytes | None]) -> None:
-        """Takes `put` back, with what it returned."""
+        """Undoes `put`, given what it returned."""
         record = self._record(self._by_claim.pop(claim))
         if before[0] is not None:
             self._by_claim[claim] = before[0].rows
@@ -81,17 +84,17 @@ class ClaimRegistry:
             self._by_call[record.token, record.call] = before[1]
 
     def is_ending(self, claim: bytes) -> None:
-        """Lets a claim be forgotten in its time: it holds no ids any more that its claimant could settle."""
+        """Queues a claim to be forgotten: it holds no ids any more that its claimant could complete or release."""
         self._ending.append(claim)
 
     def remember_for(self, known_ms: int, size_bytes: int) -> None:
-        """Lets ended claims be known for `known_ms` at least, while they take no more than so many bytes."""
+        """Keeps ended claims for at least `known_ms`, as long as they use no more than `size_bytes`."""
         self._known_ms, self._settled_max = known_ms, size_bytes // SETTLED_BYTES
 
     def forget_due(self, now_ms: int, early: bool = False) -> None:
-        """Drops a bounded number of those that are past their time; no answer changes by it.
+        """Forgets a bounded number of expired claims. Answers do not change.
 
-        `early`: or past two leases, as where they are too many. Their claimants are then answered UNKNOWN_CLAIM.
+        early: also claims that ended two leases ago, as if there were too many. Their claimants then get UNKNOWN_CLAIM.
         """
         for _ in range(_FORGOTTEN_AT_ONCE):
             hurried = early or len(self._ending) > self._settled_max
@@ -100,7 +103,7 @@ class ClaimRegistry:
             self._forget_first(now_ms, hurried)
 
     def _forget_first(self, now_ms: int, hurried: bool) -> None:
-        """Drops the one that ended first; while it is not past its time, nothing is looked at again."""
+        """Forgets the claim that ended first, or, if it has not expired, sets the time of the next attempt."""
         claim = self._ending[0]
         rows = self._by_claim.get(claim)
         until_ms = None if rows is None else self._rows.remembered_until_ms(rows, 0 if hurried else self._known_ms)
@@ -111,14 +114,14 @@ class ClaimRegistry:
         if rows is None or until_ms is None:
             return
         if self._pinned(rows):
-            # It may yet be open again; if not, it is looked at in its turn.
+            # An undo may open it again; if not, its turn comes again.
             self._ending.append(claim)
         else:
             self.forgotten_early += self._is_remembered(rows, now_ms)
             self._forget(claim, self._record(rows))
 
     def forget_old(self, now_ms: int) -> None:
-        """Drops everything past its time; no answer changes by it. What is pinned may yet be open again, and stays."""
+        """Forgets every expired claim. Answers do not change. A pinned claim may be reopened by an undo and is kept."""
         self._next_ms = [0, 0]
         ending, self._ending = self._ending, deque()
         for claim in ending:
@@ -131,15 +134,15 @@ class ClaimRegistry:
                 self._forget(claim, self._record(rows))
 
     def forget(self, claim: bytes) -> None:
-        """Drops one that is settled, whatever its time."""
+        """Forgets an ended claim, even if it has not expired."""
         record = self.at_any_age(claim)
         if record is not None:
             self._forget(claim, record)
 
     def forget_unnamed(self, rows_needed: int) -> None:
-        """Drops claims that no slot names until `rows_needed` rows are free: settled ones first, the oldest first.
+        """Forgets claims that no slot names until `rows_needed` rows are free: ended claims first, the oldest first.
 
-        Their claimants are answered UNKNOWN_CLAIM from now on, and a late repeat is a new claim.
+        Their claimants get UNKNOWN_CLAIM from now on, and a late repeat counts as a new claim.
         """
         rows, holders = self._rows, self._rows.holders
         idle = np.flatnonzero(rows.used & (holders.remembered != 0) & (holders.slots == 0) & (holders.pins == 0))
@@ -153,7 +156,9 @@ class ClaimRegistry:
                 self._forget(claim, record)
 
     def all(self) -> Iterable[tuple[bytes, tuple[int, ...]]]:
-        """Returns each claim and its rows in order; of one call's the newest last, which a repeat is taken for."""
+        """Returns each claim and its rows in order. Of several claims of one call the newest, which answers repeats, is
+        last.
+        """
         return self._by_claim.items()
 
     def __len__(self) -> int:

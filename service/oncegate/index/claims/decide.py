@@ -1,8 +1,8 @@
-"""Decides the answers for ids, from the store of claims; `claim_many` decides and applies many claims of new calls.
+"""Decides the answers for ids from the store of claims. `claim_many` decides and applies many new claims at once.
 
-Many claims take one call of a kernel and one filling of all their rows; the result of each is that of `decide` and
-`apply`, one after the other in the same order. A claim that would take ids over is left as it is, to be decided alone;
-so are repeats (`is_repeat`), claims with payloads, and claims of a batch.
+`claim_many` needs one kernel call and fills all rows together. The result of each claim is that of `decide` and
+`apply`, one after the other in the same order. It leaves some claims to be decided alone: those that would take ids
+over, repeats (`is_repeat`), claims with payloads, and claims of a batch scope.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from oncegate.index.table.grants import NO_CLAIM, NO_TOPIC
 from oncegate.index.table.rows import OPEN, Rows, words
 from oncegate.index.writers import words_of
 
-# No attempt's token: whoever draws one draws 128 random bits.
+# No attempt has this token, since a token is 128 random bits.
 _NOBODY = b"\xff" * 16
 
 
@@ -39,28 +39,31 @@ def decide(
     digests: U32 = NO_DIGESTS,
     times: IdTimes = NO_TIMES,
 ) -> ClaimDecision:
-    """Decides what each of `ids`, shape (n, 2), is answered now; `verb`: claim or produce. No effect.
+    """Decides the answer for each of `ids`, shape (n, 2). No effect.
 
-    `digest`: of the whole request. `digests`: of the payload of each id, 0 for none; no elements: none has one.
-    `times`: when each was made, if it says so.
-    Raises TokenReused: this (token, call) is remembered with another digest; Recovering: a run of old ids is
-    damaged, and one of these may be in it.
+    verb: claim or produce.
+    digest: of the whole request.
+    digests: of the payload of each id, 0 for none; empty: none has one.
+    times: when each id was made, if it carries its time.
+
+    Raises TokenReused if this (token, call) is remembered with another digest. Raises Recovering if a run of archived
+    ids is damaged and may hold one of these.
     """
     remembered = store.registry.find(token, call, now_ms)
     if remembered is not None and remembered[1].digest != digest:
-        raise TokenReused("this token and call were used with other ids: a new request needs a new call")
+        raise TokenReused("this token and call were used with other ids: send the new request with a new call")
     return decide_verb(
         store, verb, token, call, remembered[0] if remembered is not None else None, ids, now_ms, digests, times
     )
 
 
 def decide_take(store: ClaimStore, owner: bytes, ids: U64, now_ms: int, times: IdTimes = NO_TIMES) -> ClaimDecision:
-    """Decides what each of `ids`, shape (n, 2), is answered when this owner takes it. No effect. Raises Recovering."""
+    """Decides the answer for each of `ids`, shape (n, 2), if this owner takes it. No effect. Raises Recovering."""
     return decide_verb(store, "take", owner, 0, None, ids, now_ms, NO_DIGESTS, times)
 
 
 def decide_look_up(store: ClaimStore, ids: U64, now_ms: int, times: IdTimes = NO_TIMES) -> ClaimDecision:
-    """Decides what is told of each of `ids`, shape (n, 2), to whoever looks them up. No effect. Raises Recovering."""
+    """Decides the answer for each of `ids`, shape (n, 2), in a look-up. No effect. Raises Recovering."""
     return decide_verb(store, "look up", _NOBODY, 0, None, ids, now_ms, NO_DIGESTS, times)
 
 
@@ -75,7 +78,7 @@ def decide_verb(
     digests: U32,
     times: IdTimes = NO_TIMES,
 ) -> ClaimDecision:
-    """Decides by the table of `verb`, as `decide` does; `claim`: what this (token, call) made, None: nothing."""
+    """Decides by the table of `verb`, like `decide`. claim: the claim made by this (token, call); None: none."""
     table, ids, n = store.table, own(ids), len(ids)
     first, second = words(token)
     question = Question(first, second, call, claim is not None, now_ms, table.tag_mask, digests, *times)
@@ -99,18 +102,20 @@ def decide_verb(
 
 
 def _in_order(digests: U32, answers: Answers) -> bytes:
-    """Orders digests of what is granted, then of what is taken over, from the last one back: as kernels have it."""
+    """Returns the digests of granted ids, then those of ids taken over in reverse order, which is the kernels'
+    order."""
     granted: bytes = digests[answers.actions == Action.GRANT].tobytes()
     taken: bytes = digests[answers.actions == Action.TAKE_OVER][::-1].tobytes()
     return granted + taken
 
 
 def cold_rows(store: ClaimStore, ids: U64) -> tuple[I32, I64 | None]:
-    """Returns the rows that stand for ids in live archives, int32 (n,), -1 for others; no elements: none is in one.
-    And the archives themselves, int64 (n,), or None.
+    """Returns the rows that represent archived ids, int32 (n,), and the archive of each id, int64 (n,).
 
-    An archive's ids are all alike, so one row stands for all of a kind; it is made when it is first met.
-    Raises Recovering: a run of old ids is damaged; Overloaded: no row is free. Nothing was written.
+    A row is -1 for an id in no live archive. If no id is in one, returns no rows and None. All ids of one kind of
+    archive share one row, which is made when the kind is first met.
+
+    Raises Recovering if a run of archived ids is damaged, and Overloaded if no row is free. Nothing was written.
     """
     if not store.cold.runs:
         return NO_COLD, None
@@ -124,31 +129,34 @@ def cold_rows(store: ClaimStore, ids: U64) -> tuple[I32, I64 | None]:
 
 
 def as_wide_as(store: ClaimStore, ids: U64) -> U64:
-    """Returns the ids, shape (n, 2), with tags as narrow as the table's."""
+    """Returns the ids, shape (n, 2), with tags cut to the table's width."""
     mask = store.table.tag_mask
     if mask == np.uint64(0xFFFF_FFFF_FFFF_FFFF):
         return ids
     return np.stack([ids[:, 0] & mask, ids[:, 1]], axis=1)
 
 
-# What a claim rests on that was left alone.
+# In `rests_on`, marks a claim that was left to be decided alone.
 LEFT = -1
 
 
 def is_repeat(store: ClaimStore, token: bytes, call: int, now_ms: int) -> bool:
-    """Says whether a claim is remembered that this (token, call) made."""
+    """Returns whether a claim of this (token, call) is remembered."""
     return store.registry.find(token, call, now_ms) is not None
 
 
 @dataclass
 class ClaimBatch:
-    """Holds the answers to many claims, and what those were granted that hold ids now; settled or undone as one change.
+    """The answers to many claims, and the grants among them. They are settled or undone as one change.
 
-    claims: each with all its ids as `fresh`. ends: where each one's answers end. rests_on: the highest position that
-    its verdicts rest on, 0 for none; LEFT: it is to be asked for alone.
-    entries: of those that were granted any, in order; `rows`, `grants` and `registered` (what each one's name stood for
-    before) have an element for each of these. counters: before the first. losers: rows that slots named for dead ids.
-    archives: as of `ClaimDecision`.
+    claims: each with all its ids as `fresh`.
+    ends: the end of each claim's answers.
+    rests_on: the highest log position that a claim's verdicts depend on, 0 for none; LEFT: decide it alone.
+    entries: those of the claims that were granted any id, in order.
+    rows, grants, registered: one element per entry; registered: the previous record of its name and call.
+    counters: before the first claim.
+    losers: rows that dead slots named before.
+    archives: as in `ClaimDecision`.
     """
 
     store: ClaimStore
@@ -165,12 +173,12 @@ class ClaimBatch:
     archives: I64 | None
 
     def settle(self) -> None:
-        """Lets go of what an undo would need: the entries are durable."""
+        """Discards the undo information: the entries are durable."""
         pinned = np.concatenate([self.rows.astype(np.uint32), self.losers])
         settle(self.store, ClaimUndo(self.counters, NO_CLAIM, pinned=pinned))
 
     def undo(self) -> None:
-        """Takes all of them back, the last one first: each as if it had come alone."""
+        """Undoes all claims, the last one first, each as if it had come alone."""
         takeovers, open_claims, ids = self.counters
         ends, absent = self.grants.ends.tolist(), self.grants.absent.tolist()
         for n in range(len(self.rows) - 1, -1, -1):
@@ -186,9 +194,9 @@ class ClaimBatch:
 def claim_many(
     store: ClaimStore, position: int, claims: Sequence[Claimed], now_ms: int, times: IdTimes = NO_TIMES
 ) -> ClaimBatch:
-    """Decides on claims that nothing is known of, no two of one (token, call); `position`: of the first entry, if any.
+    """Decides and applies new claims, no two of one (token, call). position: of the first entry, if there is one.
 
-    times: of the ids of all of them, one claim's after the other's.
+    times: of the ids of all claims, one claim after the other.
 
     Raises Overloaded and Recovering, before any effect.
     """
@@ -206,7 +214,7 @@ def claim_many(
     rests_on, rows = grants.rests_on.tolist(), rows[given]
     grants = grants._replace(ends=grants.ends[given], absent=grants.absent[given])
     entries = _entries(claims, given.tolist(), grants)
-    # Nobody loses an id, but dead slots may have named rows: these stay what they are until all of it is settled.
+    # No live id changes hands, but dead slots may have named rows, which stay pinned until the claims are settled.
     losers = np.unique(grants.previous[grants.previous != NO_ROW])
     store.rows.holders.pins[losers] += 1
     registered = _count_in(store, entries, rows.tolist())
@@ -217,7 +225,7 @@ def claim_many(
 
 
 def _entries(claims: Sequence[Claimed], indices: list[int], grants: BatchGrants) -> list[Claimed]:
-    """Returns the claims at those indices, each with what it was granted alone."""
+    """Returns the claims at those indices, each reduced to the ids that it was granted."""
     raw, ends, first, entries = grants.ids.tobytes(), grants.ends.tolist(), 0, []
     for index, end in zip(indices, ends, strict=True):
         claim = claims[index]
@@ -231,7 +239,7 @@ def _entries(claims: Sequence[Claimed], indices: list[int], grants: BatchGrants)
 def _count_in(
     store: ClaimStore, entries: Sequence[Claimed], rows: Sequence[int]
 ) -> list[tuple[ClaimRecord | None, bytes | None]]:
-    """Remembers the claims by their names and calls; returns what each stood for before."""
+    """Remembers the claims by name and call. Returns the previous record of each."""
     put, registered = store.registry.put, []
     for claim, row in zip(entries, rows, strict=True):
         registered.append(put(claim.claim, ClaimRecord(claim.token, claim.call, claim.digest, (row,))))
@@ -243,8 +251,7 @@ def _count_in(
 
 
 def _take_all(rows: Rows, claims: Sequence[Claimed], now_ms: int) -> I64:
-    """Takes free rows, filled in as `Rows.take` fills in one each, but for their positions and how many ids are
-    granted."""
+    """Takes free rows and fills them like `Rows.take`, except for their positions and numbers of granted ids."""
     at, holders = np.array([rows.next_free() for _ in claims], np.int64), rows.holders
     lease_ms = np.array([claim.lease_ms for claim in claims], np.int64)
     rows.used[at], holders.remembered[at], holders.pins[at], holders.state[at] = True, True, 1, OPEN
@@ -263,5 +270,5 @@ def _take_all(rows: Rows, claims: Sequence[Claimed], now_ms: int) -> I64:
 
 
 def _words(raw: Sequence[bytes]) -> U64:
-    """Returns 16 bytes each as the two words that arrays hold, (n, 2)."""
+    """Returns values of 16 bytes each as pairs of words, (n, 2)."""
     return np.frombuffer(b"".join(raw), np.uint64).reshape(-1, 2)

@@ -1,11 +1,13 @@
-"""Moves old ids out of the table into archives: chosen by rows, copied, and dropped once they stand elsewhere.
+"""Moves old ids out of the table into archives: rows are picked, their slots copied, and dropped once they are
+archived.
 
-    pick     the rows whose ids were done or taken first; they are pinned, so that they stay what they are meanwhile
-    gather   copies of their slots, segment by segment; nothing changes
-    drop     the slots of ids that lie in a live archive and in a run, by id and not by row: what was not copied stays
+    pick     chooses and pins the rows whose ids were done or taken first; pinned rows do not change
+    gather   copies their slots, segment by segment; changes nothing
+    drop     drops the slots of ids that are in a live archive and in a run, by id rather than by row: ids that were
+             not copied stay
 
-Between the first copy and the last drop no `Retired` may be applied, or an id could be let go of, claimed anew and
-dropped for the older one.
+No `Retired` may be applied between the first copy and the last drop. Otherwise an id could be retired, claimed again
+and then dropped in place of the older one.
 """
 
 from collections.abc import Sequence
@@ -24,7 +26,7 @@ from oncegate.index.table.grants import NO_CLAIM, Grant
 from oncegate.index.table.kernels import COMPILED
 from oncegate.index.table.rows import DONE, PAYLOADS
 
-# The token of ids that are done: no attempt's, for who did them is known for two leases only.
+# Token of done ids: that of no attempt, since the attempt that completed them is known for only two leases.
 NOBODY = b"\xff" * 16
 NEVER_MS = (1 << 63) - 1
 _HALF, _LOW = np.uint64(32), np.uint64(0xFFFF_FFFF)
@@ -32,9 +34,10 @@ _HALF, _LOW = np.uint64(32), np.uint64(0xFFFF_FFFF)
 
 @dataclass
 class Picked:
-    """Names the rows that are to leave: `rows`, and how many `ids` they hold.
+    """The rows that leave the table, and the number of ids that they hold.
 
-    is_picked: by row + 1, whether it is one. part_of: by row, the number of its part in `parts`.
+    is_picked: by row + 1, whether it is one.
+    part_of: by row, the number of its part in `parts`.
     """
 
     rows: U32
@@ -46,9 +49,9 @@ class Picked:
 
 @dataclass
 class Gathered:
-    """Holds copied ids, uint64 (n, 2): the tag; the home below the number of the part.
+    """Copied ids, uint64 (n, 2): the tag, and the home below the number of the part.
 
-    wall_ms: when each was settled.
+    wall_ms: when each was done or taken.
     """
 
     ids: U64
@@ -56,11 +59,14 @@ class Gathered:
 
 
 def pick(store: ClaimStore, ids: int, bounds: Sequence[int]) -> Picked | None:
-    """Picks the oldest done and taken rows that together hold `ids` ids, or what there is; pinned until `unpin`.
+    """Picks and pins the oldest done and taken rows that together hold `ids` ids, or all there are. None if there are
+    none.
 
-    Left out is what a claim can still be named of, what an ack may let go of, what has digests of payloads, which an
-    archive does not hold, and what may yet be taken back. `bounds`, ascending: ids that will retire apart, since one of
-    these lies between the times when they were settled, get into different parts.
+    Skips rows whose claim can still be named, rows that an ack may forget, rows with payload digests, which an archive
+    does not hold, and rows that an undo may still change.
+
+    bounds: ascending times at which ids retire. Ids done or taken on different sides of a bound get into different
+    parts.
     """
     rows, holders = store.rows, store.rows.holders
     listings: list[U32] = []
@@ -87,7 +93,7 @@ def pick(store: ClaimStore, ids: int, bounds: Sequence[int]) -> Picked | None:
 
 
 def _parts(store: ClaimStore, chosen: U32, bounds: Sequence[int]) -> tuple[list[tuple[bytes, int]], I32]:
-    """Returns (owner, takeover) of each part, zeros for done ids, and the number of each row's."""
+    """Returns (owner, takeover) of each part, owner zeros for done ids, and the part number of each row."""
     rows, holders = store.rows, store.rows.holders
     taken = holders.state[chosen] == TAKEN
     of = np.zeros((len(chosen), 4), np.uint64)
@@ -99,12 +105,12 @@ def _parts(store: ClaimStore, chosen: U32, bounds: Sequence[int]) -> tuple[list[
 
 
 def gather(store: ClaimStore, picked: Picked, segment: int) -> Gathered:
-    """Copies the picked rows' slots in one segment, as they stand now; nothing changes."""
+    """Copies the current slots of the picked rows in one segment. Changes nothing."""
     table, rows = store.table, store.rows
     if len(picked.is_picked) <= rows.made:
         more = np.zeros(2 * rows.made + 1 - len(picked.is_picked), np.uint8)
         picked.is_picked = np.concatenate([picked.is_picked, more])
-    # One more than there can be: what is not picked is written too, and then written over.
+    # One extra element: the kernel also writes ids that are not picked, and then overwrites them.
     out = np.empty((int(table.slots.used[segment]) + 1, 2), np.uint64)
     count = int(store.kernels.gather_of(table.slots, segment, rows.holders, picked.is_picked, out))
     ids = out[:count]
@@ -114,17 +120,17 @@ def gather(store: ClaimStore, picked: Picked, segment: int) -> Gathered:
 
 
 def parts_of(picked: Picked, gathered: Sequence[Gathered]) -> list[tuple[Archived, U64]]:
-    """Returns what was gathered as archives: of each its description and its ids, uint64 (n, 2).
+    """Returns the gathered ids as archives: the description of each and its ids, uint64 (n, 2).
 
-    A 0 stands where the archive's number will be. They stay in the order of the table, which `drop` then goes through
-    from one end to the other.
+    The archive's number in the ids is 0 until it is known. The ids stay in the table's order, so `drop` passes over the
+    table once.
     """
     ids = np.concatenate([np.empty((0, 2), np.uint64), *(one.ids for one in gathered)])
     wall_ms = np.concatenate([np.empty(0, np.int64), *(one.wall_ms for one in gathered)])
     number, made = (ids[:, 1] >> _HALF).astype(np.int64), []
     numbers = np.flatnonzero(np.bincount(number)).tolist()
     for part in numbers:
-        # Most often all are of one part, and need not be copied.
+        # Usually all ids are of one part and need no copy.
         of_part = number == part if len(numbers) > 1 else slice(None)
         records, times = ids[of_part], wall_ms[of_part]
         records[:, 1] &= _LOW
@@ -134,22 +140,22 @@ def parts_of(picked: Picked, gathered: Sequence[Gathered]) -> list[tuple[Archive
 
 
 def numbered(records: U64, archive: int) -> U64:
-    """Returns the ids of one archive as its bytes hold them and a run takes them."""
+    """Returns the ids of one archive with its number, as its bytes and its run hold them."""
     records[:, 1] |= np.uint64(archive) << _HALF
     return records
 
 
 def unpin(store: ClaimStore, picked: Picked) -> None:
-    """Lets the picked rows change again; those that hold nothing any more are free."""
+    """Unpins the picked rows. Rows that hold nothing any more become free."""
     freed = np.empty_like(picked.rows)
     free = store.kernels.unpin(store.rows.holders, picked.rows, freed)
     store.rows.give_back(freed[:free])
 
 
 def drop(store: ClaimStore, ids: U64) -> int:
-    """Empties the slots of these ids, uint64 (n, 2), as far as they are done or taken; returns how many that were.
+    """Empties the slots of these ids, uint64 (n, 2), if they are done or taken. Returns how many were.
 
-    A claim of theirs that can be named, as after a start, where all can, is forgotten, as it was when they were picked.
+    If a claim of theirs can be named, as all can after a start, it is forgotten.
     """
     rows, table = store.rows, store.table
     assert store.snapshot is None, "the snapshot would be without them, and its archives with them"
@@ -159,7 +165,7 @@ def drop(store: ClaimStore, ids: U64) -> int:
     rows.give_back(freed[:free])
     for claim in {rows.claim[row].tobytes() for row in np.unique(named[:claimed]).tolist()}:
         store.registry.forget(claim)
-    # Where an id was found, another may stand by now.
+    # Another id may now be in the slot of a dropped one.
     table.moves += 1
     store.ids -= int(count)
     store.evicted_ids += int(count)
@@ -167,9 +173,9 @@ def drop(store: ClaimStore, ids: U64) -> int:
 
 
 def stand(store: ClaimStore, number: int) -> None:
-    """Makes the row that stands for all ids of a new kind that left memory, by the kind's number.
+    """Makes the row that represents all ids of a new kind of archive. number: that of the kind.
 
-    Raises Overloaded: no row is free.
+    Raises Overloaded if no row is free.
     """
     standing, kind = store.standing_rows, store.archives.new_kinds[number]
     if number >= len(standing) - 1:
@@ -177,7 +183,7 @@ def stand(store: ClaimStore, number: int) -> None:
         store.standing_rows[: len(standing) - 1] = standing[:-1]
         standing = store.standing_rows
     if standing[number] >= 0:
-        # Of a kind of which nothing is left.
+        # No archive of this row's kind is left.
         store.rows.let_go(standing[number : number + 1].copy())
         standing[number] = -1
     standing[number] = _standing_row(store, kind)
@@ -185,13 +191,14 @@ def stand(store: ClaimStore, number: int) -> None:
 
 
 def _standing_row(store: ClaimStore, kind: tuple[bytes, int]) -> int:
-    """A row of no claim, which no slot names and which is not free before its kind is."""
+    """Returns a row without a claim, which no slot names and which stays in use as long as its kind."""
     rows, (owner, takeover) = store.rows, kind
     if not rows.free:
         raise Overloaded(f"all {rows.limit} rows hold claims, and old ids need one; nothing was changed")
     state = DONE if owner == NO_CLAIM else TAKEN
     none = np.empty((0, 2), np.uint64)
-    # Its number may be listed as that of a row that was settled once; so late, it is never taken for that one.
+    # Its number may still be listed for an earlier row; with the latest possible time it is never mistaken for that
+    # row.
     grant = Grant(NO_CLAIM, NOBODY if owner == NO_CLAIM else owner, 0, NO_CLAIM, state, 0, NEVER_MS, none, none)
     row = rows.take(0, grant, bool(takeover), 0, 0)
     rows.holders.remembered[row], rows.holders.pins[row] = 1, 0

@@ -1,8 +1,8 @@
-"""Tells of ids that are duplicates what is known of the first: where and when it was written, what its claim was
-completed with, and why they come again.
+"""Finds the first occurrence of duplicates: where and when it was written, its claim's result, and the duplicate's
+cause.
 
-A row says where the rows of its request lie, and so where its one id does, if it has only one. Of several the ledger's
-entry has the order: whoever wants to know reads it.
+A row holds the location of its request's rows, and so that of its id if it has only one. For several ids, the order is
+only in the ledger's entry, which the caller must read.
 """
 
 from collections.abc import Sequence
@@ -25,9 +25,10 @@ from oncegate.index.writers import causes_of
 
 
 class Unread(NamedTuple):
-    """Names ids whose places only an entry of the ledger tells: it is a `Produced` of this claim at this position.
+    """Ids whose location is only in a ledger entry: the `Produced` of this claim at this position.
 
-    at: int64 (k,), where they stand in the request. ids: (k, 2).
+    at: int64 (k,), their indexes in the request.
+    ids: (k, 2).
     """
 
     position: int
@@ -38,15 +39,22 @@ class Unread(NamedTuple):
 
 @dataclass(frozen=True)
 class Firsts:
-    """Holds what is known of the duplicates of one request, and which entries tell more."""
+    """The known first occurrences of a request's duplicates, and the entries that have the others."""
 
     located: Located
     unread: Sequence[Unread]
 
 
 class AskedBy(NamedTuple):
-    """Says who asks: the call, whether it is known already, whether it takes for an owner, for which batch of which
-    driver, and which writer it is, in bytes. `seen_max`: how many of its duplicates are to be described one by one."""
+    """The caller of a request.
+
+    call: the request's call.
+    is_repeat: the call is known already.
+    takes: it takes ids for an owner.
+    scope: the driver and batch of its batch scope; None: none.
+    writer: its writer, in bytes.
+    seen_max: number of its duplicates to describe one by one.
+    """
 
     call: int
     is_repeat: bool
@@ -57,11 +65,13 @@ class AskedBy(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """Describes j duplicates one by one, at `wall_ms`.
+    """Descriptions of j duplicates, at `wall_ms`.
 
-    ids: (j, 2), the fingerprints. causes: uint8 (j,), `Cause`. ages_ms, positions: int64 (j,), -1 where it is not
-    known: how old the first is, and the entry by which it was done or taken. topics: int64 (j,), the topic that it was
-    written to, by its number in `names`; NO_TOPIC: none.
+    ids: (j, 2), the fingerprints.
+    causes: uint8 (j,), `Cause`.
+    ages_ms, positions: int64 (j,), -1 if unknown: age of the first occurrence, and the entry that made it done or
+    taken.
+    topics: int64 (j,), the topic it was written to, by its number in `names`; NO_TOPIC: none.
     """
 
     wall_ms: int
@@ -73,15 +83,18 @@ class Seen(NamedTuple):
     names: dict[int, str]
 
     def part(self, begin: int, end: int) -> "Seen":
-        """Returns those from `begin` up to `end`, as views."""
+        """Returns the elements from `begin` up to `end`, as views."""
         some = slice(begin, end)
         times = self.ages_ms[some], self.positions[some]
         return Seen(self.wall_ms, self.ids[some], self.causes[some], *times, self.topics[some], self.names)
 
 
 class Duplicates(NamedTuple):
-    """Tells of k duplicates why each came, uint8 (k,), `Cause`; and how old its first is, ms, of those where that is
-    known. `seen`: the first of them one by one, if that was asked for."""
+    """The causes of k duplicates, uint8 (k,), `Cause`.
+
+    ages_ms: ages of their first occurrences, where known.
+    seen: descriptions of the first of them, if requested.
+    """
 
     causes: U8
     ages_ms: I64
@@ -91,10 +104,10 @@ class Duplicates(NamedTuple):
 def duplicates_of(
     store: ClaimStore, ids: U64, verdicts: U8, archives: I64 | None, asked: AskedBy, wall_ms: int
 ) -> Duplicates | None:
-    """Looks up, for a request that was decided just now, why those of `ids`, (n, 2), came that are duplicates, and how
-    old their firsts are at `wall_ms`; None: there are none. It changes no answer.
+    """Finds the causes of the duplicates among `ids`, (n, 2), and the ages of their first occurrences at `wall_ms`.
 
-    Of an id that left memory the age is that of the newest of its archive, so it is somewhat older.
+    Call it directly after the decision. Changes no answer. Returns None if there are no duplicates. The age of an
+    archived id is that of the newest id of its archive, so the id is somewhat older.
     """
     at = np.flatnonzero(verdicts & VERDICT_MASK == Verdict.DUPLICATE)
     if not len(at):
@@ -119,15 +132,15 @@ def duplicates_of(
     if asked.seen_max:
         few = slice(0, asked.seen_max)
         rows, archive = np.where(held, found, -1)[few], None if archives is None else archives[at[few]]
-        # Copies: they wait in a queue, and a view would keep what the whole request was.
+        # Copies, since they wait in a queue, and views would keep the whole request's arrays alive.
         seen = _seen(store, ids[at[few]], causes[few].copy(), rows, archive, wall_ms)
     return Duplicates(causes, np.maximum(wall_ms - np.concatenate(times_ms), 0), seen)
 
 
 def _by_writer(store: ClaimStore, rows: I64, writer: bytes) -> U8:
-    """Returns why ids came that these rows hold, by their writers, uint8 (k,); UNKNOWN for -1.
+    """Returns the causes of ids held by these rows, by their writers, uint8 (k,); UNKNOWN for row -1.
 
-    Ids that one request wrote come together as a rule: each stretch of one row is compared once.
+    Ids of one request usually come together, so each stretch of one row is compared once.
     """
     begins = np.flatnonzero(np.diff(rows, prepend=-2))
     firsts = store.rows.writer[rows[begins]] * (rows[begins] >= 0)[:, np.newaxis]
@@ -136,7 +149,7 @@ def _by_writer(store: ClaimStore, rows: I64, writer: bytes) -> U8:
 
 
 def _seen(store: ClaimStore, ids: U64, causes: U8, found: I64, archives: I64 | None, wall_ms: int) -> Seen:
-    """Describes duplicates one by one; `found`: the row that holds each, -1 for none."""
+    """Describes duplicates one by one. found: the row that holds each; -1: none."""
     rows, held = store.rows, found >= 0
     ages_ms, positions, topics = (np.full(len(ids), one, np.int64) for one in (-1, -1, NO_TOPIC))
     ages_ms[held] = np.maximum(wall_ms - rows.wall_ms[found[held]], 0)
@@ -149,17 +162,19 @@ def _seen(store: ClaimStore, ids: U64, causes: U8, found: I64, archives: I64 | N
 
 
 def _archived_ms(store: ClaimStore, archives: I64) -> I64:
-    """When the newest id of each archive was done or taken; those that are in none are left out."""
+    """Returns when the newest id of each archive was done or taken, without the ids that are in none."""
     unique, place = np.unique(archives[archives >= 0], return_inverse=True)
     newest = [store.archives.by_number[number].newest_wall_ms for number in unique.tolist()]
     return np.array(newest, np.int64)[place.reshape(-1)]
 
 
 def firsts_of(store: ClaimStore, ids: U64, verdicts: U8, entries_max: int, elsewhere: bool = False) -> Firsts:
-    """Looks up, for a request that was decided just now, what is known of those of `ids`, (n, 2), that are duplicates.
+    """Finds the first occurrences of the duplicates among `ids`, (n, 2).
 
-    Before anything else changes: a row is its request's as long as its ids are. `entries_max`: how many entries are
-    worth reading; ids of later ones stay unknown. `elsewhere`: offsets here only count, and all are to be read.
+    Call it directly after the decision: a row belongs to its request only as long as its ids do.
+
+    entries_max: number of entries worth reading; ids of later ones stay unknown.
+    elsewhere: offsets in this gateway only count rows, so every entry must be read.
     """
     rows, located = store.rows, Located.unknown(len(ids))
     at = np.flatnonzero(verdicts & VERDICT_MASK == Verdict.DUPLICATE)
@@ -180,7 +195,7 @@ def firsts_of(store: ClaimStore, ids: U64, verdicts: U8, entries_max: int, elsew
 
 
 def _tell_results(rows: Rows, located: Located, at: I64, found: I64) -> None:
-    """Lets the ids of a claim name its result, which stands in the answer once."""
+    """Sets the result of each id's claim; each result is listed once."""
     numbers: dict[bytes, int] = {}
     unique, place = np.unique(found, return_inverse=True)
     results = [rows.results.by_row.get(row) for row in unique.tolist()]
@@ -190,7 +205,7 @@ def _tell_results(rows: Rows, located: Located, at: I64, found: I64) -> None:
 
 
 def _unread(rows: Rows, ids: U64, at: I64, found: I64, most: int) -> list[Unread]:
-    """Groups what is to be read by entry, in the order of the request: fresh and taken ids of one share theirs."""
+    """Groups the ids to be read by entry, in the request's order. Fresh and taken ids of one entry share a group."""
     position = rows.holders.position[found]
     unique, first = np.unique(position, return_index=True)
     entries = sorted(zip(first.tolist(), unique.tolist(), strict=True))[:most]
@@ -199,14 +214,15 @@ def _unread(rows: Rows, ids: U64, at: I64, found: I64, most: int) -> list[Unread
 
 
 def written_by(store: ClaimStore, claim: bytes) -> tuple[Span, ...]:
-    """Tells what a claim's writes put where, while it is remembered: nothing where its ids were not written here."""
+    """Returns the spans that a claim wrote, while it is remembered; empty if its ids were not written in this
+    gateway."""
     record = store.registry.at_any_age(claim)
     if record is None:
         return ()
     rows, spans = store.rows, list[list[int]]()
     for row in sorted(record.rows, key=lambda row: _place(rows, row)):
         (partition, first), count = _place(rows, row), int(rows.granted[row])
-        # Fresh and taken ids of one entry are two rows, and lie among each other.
+        # The fresh and taken ids of one entry are two rows, interleaved in one range.
         if spans and spans[-1][0] == partition and first <= spans[-1][1] + spans[-1][2]:
             spans[-1][2] += count
         elif rows.topic[row] != NO_TOPIC:
@@ -215,7 +231,7 @@ def written_by(store: ClaimStore, claim: bytes) -> tuple[Span, ...]:
 
 
 def positions_of(store: ClaimStore, claim: bytes) -> list[int]:
-    """Returns the positions of the entries by which a claim's rows were written, rising, while it is remembered."""
+    """Returns the positions of the entries that wrote a claim's rows, rising, while it is remembered."""
     record, rows = store.registry.at_any_age(claim), store.rows
     written = [] if record is None else [row for row in record.rows if rows.topic[row] != NO_TOPIC]
     return sorted({int(rows.holders.position[row]) for row in written})

@@ -1,4 +1,4 @@
-"""Looks up claims by name and ids by fingerprint in a store of claims, renews leases, and lists all done ids."""
+"""Looks up claims by id and ids by fingerprint in a store of claims, renews leases, and lists all done ids."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from oncegate.index.table.rows import DONE, LIVE, OPEN, words
 
 
 def renew(store: ClaimStore, claim: bytes, now_ms: int) -> None:
-    """Gives a claim a full lease from now, also after it ran out; KeyError when nothing is known of it."""
+    """Restarts a claim's lease, even after it expired. Raises KeyError if the claim is unknown."""
     record = store.registry.get(claim, now_ms)
     if record is None:
         raise KeyError(claim.hex())
@@ -25,7 +25,7 @@ def renew(store: ClaimStore, claim: bytes, now_ms: int) -> None:
 
 
 def view_of(store: ClaimStore, claim: bytes, now_ms: int) -> ClaimView:
-    """Returns what is known of a claim; UNKNOWN: it was never granted, or was settled long ago."""
+    """Returns the state of a claim. UNKNOWN: it was never granted, or ended long ago."""
     record = store.registry.get(claim, now_ms)
     if record is None:
         return ClaimView(ClaimState.UNKNOWN)
@@ -42,16 +42,16 @@ def view_of(store: ClaimStore, claim: bytes, now_ms: int) -> ClaimView:
 
 
 def result_of(store: ClaimStore, claim: bytes) -> bytes | None:
-    """Returns the result that a claim was completed with; None: it has none, or the claim is not known any more."""
+    """Returns the result that a claim was completed with; None if it has none, or the claim is no longer known."""
     results = store.rows.results.by_row
     record = store.registry.at_any_age(claim) if results else None
     return None if record is None else next((results[row] for row in record.rows if row in results), None)
 
 
 def explain(store: ClaimStore, fingerprint: bytes, now_ms: int) -> Explained:
-    """Returns what is known about one id; of one that left the table: until when its like was done, but no claim.
+    """Returns the state of one id. For an archived id that is the completion time of its archive, without a claim.
 
-    Raises Recovering: a run of old ids is damaged, and this one may be in it.
+    Raises Recovering if a run of archived ids is damaged and may hold this one.
     """
     row = store.table.row_of(words(fingerprint))
     rows, holders = store.rows, store.rows.holders
@@ -80,7 +80,8 @@ def explain(store: ClaimStore, fingerprint: bytes, now_ms: int) -> Explained:
 
 
 def _explain_cold(store: ClaimStore, fingerprint: bytes, position: int) -> Explained:
-    """Explains an id that has no slot; `position`: of what let it go. An archive's retirement may have come later."""
+    """Explains an id that has no slot. position: of the entry that removed it; its archive may have been retired
+    later."""
     position = max(position, store.archives.position)
     archives = store.cold.find(as_wide_as(store, words(fingerprint).reshape(1, 2)))
     if archives is None:
@@ -108,9 +109,12 @@ _LOW, _HALF = np.uint64(0xFFFF_FFFF), np.uint64(32)
 
 
 class Listed(NamedTuple):
-    """Holds some ids, uint64 (n, 2): tag and home. owners: uint64 (n, 2), who took each, zeros for done ids.
+    """A list of n ids.
 
-    digests: of payloads, uint32 (n,), 0 for none. wall_ms: when each was done or taken, int64 (n,).
+    ids: uint64 (n, 2), tag and home.
+    owners: uint64 (n, 2), the owner that took each; zeros for done ids.
+    digests: of payloads, uint32 (n,); 0: none.
+    wall_ms: when each was done or taken, int64 (n,).
     """
 
     ids: U64
@@ -120,7 +124,7 @@ class Listed(NamedTuple):
 
 
 def listed(store: ClaimStore) -> Iterator[Listed]:
-    """Yields the done and taken ids in the table, by segment; nothing may be applied meanwhile."""
+    """Yields the done and taken ids in the table, one segment at a time. Nothing may be applied meanwhile."""
     slots, rows = store.table.slots, store.rows
     for base, capacity in zip(slots.base.tolist(), slots.capacity.tolist(), strict=True):
         words = slots.words[base : base + capacity]

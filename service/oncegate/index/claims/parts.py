@@ -1,4 +1,4 @@
-"""Lists the parts that claims are saved as: rows and slots, batch scopes, archives, results, writers."""
+"""Lists the snapshot parts of claims: rows and slots, batch scopes, archives, results, writers."""
 
 from contextlib import closing
 from functools import partial
@@ -16,10 +16,10 @@ ResultsSnapshot = list[tuple[int, bytes]]
 
 
 class ClaimParts:
-    """Holds the parts that claims are saved as; `index.claims.apply` applies entries to all of them.
+    """The snapshot parts of claims; `index.claims.apply` applies entries to all of them.
 
-    results, writers: by the number that a row is saved under, beside the claims' own pieces, so that older versions
-    pass them over. A snapshot of them belongs to the one of `claims` that was begun last.
+    results, writers: by saved row number, separate from the claims' own pieces, so that older versions ignore them. A
+    snapshot of them belongs to the snapshot of `claims` that was begun last.
     """
 
     def __init__(self, store: ClaimStore) -> None:
@@ -49,7 +49,7 @@ def _prefixed(steps: Steps) -> Steps:
 
 
 class _PrefixedReader(ClaimsReader):
-    """Restores claims, whose pieces' names have the prefix of their kind."""
+    """Restores claims from pieces whose names have the prefix of their kind."""
 
     def take(self, name: str, data: bytes) -> None:
         super().take(name.removeprefix(_PREFIX), data)
@@ -60,7 +60,7 @@ def _scopes_steps(scopes: BatchScopes) -> Steps:
 
 
 class _ScopesReader:
-    """Restores batch scopes, once the rows are there."""
+    """Restores batch scopes after the rows."""
 
     def __init__(self, scopes: BatchScopes) -> None:
         self._scopes = scopes

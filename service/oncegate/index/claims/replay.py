@@ -1,4 +1,4 @@
-"""Replays a ledger's entries into an empty store of claims, which a start begins with."""
+"""Replays ledger entries into an empty store of claims at start-up."""
 
 from collections.abc import Callable, Iterable
 
@@ -15,9 +15,9 @@ from oncegate.index.table.grants import NO_TOPIC, Grant, grant_of
 from oncegate.index.table.kernels import COMPILED
 from oncegate.index.table.rows import LIVE, OPEN, ROWS_PER_CLAIM
 
-# As often as a shard that serves does its maintenance.
+# The maintenance interval of a serving shard.
 KEEP_UP_MS = 5_000
-# Of sharing rows, one for each request that was served: a tenth of a second at most.
+# Steps of row sharing at a time, one per request that was served: a tenth of a second at most.
 STEPS_AT_ONCE = 4_096
 _CLAIMS_ALONE = (Claimed, Completed, Released)
 
@@ -30,14 +30,18 @@ def replay(
     room: int = IDS_PER_SEGMENT,
     clock_ms: Callable[[], int] | None = None,
 ) -> int:
-    """Replays (position, entry) pairs, in the ledger's order, into an empty store; the last position, 0 for none.
+    """Replays (position, entry) pairs, in ledger order, into an empty store. Returns the last position; 0 if there is
+    none.
 
-    `others` see every entry that is not a claim's alone. Then every open claim has a full lease from `now_ms`:
-    renewals are not in the ledger, so nobody can know how much of it was left. `room`: ids of a segment that wait to
-    be inserted at most. `clock_ms`: entries may come for days, and what is past its time is let go of meanwhile, as
-    while requests are served; None: `now_ms` is the time.
+    Afterwards every open claim has a full lease from `now_ms`: renewals are not in the ledger, so the rest of its lease
+    is unknown.
 
-    Raises Overloaded: the rows' width cannot hold what is open or done.
+    others: called with every entry that does not concern claims alone.
+    room: number of ids of a segment that may wait for insertion.
+    clock_ms: current time, for a replay that follows a ledger for days: expired data is dropped as on a serving shard.
+    None: the time stays at `now_ms`.
+
+    Raises Overloaded if the rows' width cannot hold all open and done claims.
     """
     claims, position, restored = _Replay(store, now_ms, room), 0, False
     for position, entry in entries:
@@ -46,7 +50,7 @@ def replay(
         if isinstance(entry, SnapshotPiece):
             restored = True
         elif restored:
-            # Its rows have no times yet: what was settled would count as long past, and be forgotten.
+            # Restored rows have no times yet: ended claims would count as long expired and be forgotten.
             store.rows.reset_leases(now_ms)
             restored = False
         claims.take(position, entry)
@@ -59,10 +63,10 @@ def replay(
 
 
 class _Replay:
-    """Applies one entry after the other, but that ids which nobody held wait until they are many.
+    """Applies entries in order, but collects ids that nobody holds and inserts them in bulk.
 
-    Their rows count them from the beginning, so completing a claim changes its rows alone. Before anything else happens
-    they are put into the table.
+    Their rows count them from the beginning, so completing a claim changes only its rows. Any other entry first inserts
+    the collected ids.
     """
 
     def __init__(self, store: ClaimStore, now_ms: int, room: int) -> None:
@@ -82,7 +86,7 @@ class _Replay:
             settle(self._store, change)
 
     def _waits(self, position: int, entry: Claimed | Produced | Taken) -> bool:
-        """Takes in a grant of new ids alone; tells whether it was one."""
+        """Collects a grant if all its ids are new. Returns whether it did."""
         store = self._store
         if not entry.fresh or entry.taken or (not isinstance(entry, Taken) and entry.digests):
             return False
@@ -116,7 +120,7 @@ class _Replay:
         rows.unpin((row,))
 
     def keep_up(self, now_ms: int) -> None:
-        """Takes note of the time before an entry; after a while lets go of what a shard that serves lets go of too."""
+        """Advances the clock, and at intervals drops what a serving shard drops too."""
         self._now_ms = now_ms
         self._since += 1
         if now_ms < self._kept_up_ms + KEEP_UP_MS or self._store.snapshot is not None:
@@ -128,7 +132,7 @@ class _Replay:
         self._kept_up_ms, self._since = now_ms, 0
 
     def insert_waiting(self) -> None:
-        """Puts what waits into the table."""
+        """Inserts the collected ids into the table."""
         if not self._waiting.ids:
             return
         new, lost = self._waiting.insert()
@@ -137,7 +141,7 @@ class _Replay:
             self._lose(lost)
 
     def _lose(self, lost: U32) -> None:
-        """Slots named these rows, each as often as it stands here, and name others now."""
+        """Updates the rows that lost slots. lost: the previous row of each slot that now names another."""
         store, holders = self._store, self._store.rows.holders
         rows, losses = np.unique(lost, return_counts=True)
         holders.slots[rows] -= losses.astype(np.int32)

@@ -1,4 +1,4 @@
-"""Describes what the index of claims answers."""
+"""Types of the answers of the claims index."""
 
 from dataclasses import dataclass, field
 from typing import Self
@@ -11,15 +11,19 @@ from oncegate.core.claims import ClaimState, IdState
 
 @dataclass(frozen=True)
 class ClaimDecision:
-    """Says what `apply` of a claim would mean; n elements, in the order asked.
+    """The outcome of a claim before it is applied; n elements, in the order asked.
 
-    actions: `Action`, or SAME_INDEX. verdicts: wire bytes. numbers: of_index, of_call or lease_left_ms where the
-    verdict has one. fresh, taken: shape (k, 2), for the entry. again: an id is granted again, so renew the claim.
-    states: the `IdState` that led to each action: it tells why an id is a duplicate (done, taken, done with another
-    payload). claim: of the remembered (token, call). rests_on: the highest position a verdict other than BUSY rests
-    on, or 0.
-    digests: of the payloads of `fresh`, then of `taken`, as the entry has them. archives: int64 (n,), of the ids that
-    left memory, -1 for others; None: none did.
+    actions: `Action`, or SAME_INDEX.
+    verdicts: wire bytes.
+    numbers: of_index, of_call or lease_left_ms, for verdicts that have one.
+    fresh, taken: shape (k, 2), for the entry.
+    again: an id is granted again, so the claim must be renewed.
+    states: the `IdState` behind each action; it gives the reason for a duplicate: done, taken, done with another
+    payload.
+    claim: the claim of the remembered (token, call).
+    rests_on: the highest log position that a verdict other than BUSY depends on, or 0.
+    digests: of the payloads of `fresh`, then of `taken`, as in the entry.
+    archives: int64 (n,), the archive of each evicted id, -1 for others; None: no id was evicted.
     """
 
     actions: U8
@@ -37,12 +41,13 @@ class ClaimDecision:
 
 @dataclass(frozen=True, eq=False)
 class Located:
-    """Says of each id of an answer that is a duplicate what is known of its first; n elements, in the order asked.
+    """The first occurrence of each duplicate in an answer, as far as known; n elements, in the order asked.
 
-    Of an id whose row was written now it says where that lies.
+    For an id whose row was just written, its location.
 
-    topic: its number in `topics`, partition and offset: where it was written; offset -1: not known, or nowhere here.
-    result: which of `results` its claim was completed with, each there once; -1: none is known.
+    topic, partition, offset: where it was written. topic: number in `topics`. offset -1: unknown, or not in this
+    gateway.
+    result: index in `results` of its claim's result, each listed once; -1: none is known.
     """
 
     topic: I32
@@ -54,15 +59,16 @@ class Located:
 
     @classmethod
     def unknown(cls, ids: int) -> Self:
-        """Says that nothing is known of so many ids."""
+        """Returns `ids` elements of which nothing is known."""
         minus = np.full(ids, -1, np.int32)
         return cls(minus, np.zeros(ids, np.uint32), np.full(ids, -1, np.int64), minus.copy())
 
 
 @dataclass(frozen=True)
 class ClaimView:
-    """Describes a claim: `granted` ids, of which `named` still are the claim's (or were when it was settled): the rest
-    was taken over."""
+    """The state of a claim. granted: number of its ids. named: those it still has, or had when it ended; the others
+    were taken over.
+    """
 
     state: ClaimState
     granted: int = 0
@@ -75,11 +81,13 @@ class ClaimView:
 
 @dataclass(frozen=True)
 class Explained:
-    """Says what is known about one id; an absent one has no holder. `wall_ms`: when it was claimed or done.
+    """The state of one id; an absent id has no holder.
 
-    owner: of a taken id, which has no claim. written_at: topic, partition and first offset of what it was written with;
-    of a row elsewhere its own, None where that is not known.
-    digest_kept: its payload would be known again.
+    wall_ms: when it was claimed or done.
+    owner: that of a taken id, which has no claim.
+    written_at: topic, partition and first offset of its request's rows. For a row in another system: of the row itself,
+    or None if unknown.
+    digest_kept: a repeat with another payload would be recognised.
     """
 
     state: IdState

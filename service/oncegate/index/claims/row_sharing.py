@@ -1,10 +1,11 @@
-"""Lets small done claims share a row, and records when the ids of each row were done: expiry looks at few rows.
+"""Moves the ids of small done claims into shared rows, and lists rows by completion time, so that expiry checks few
+rows.
 
-A done claim of one id then costs 16 bytes of slots, and no row of 172 bytes for ever. Two leases after its settling
-only two facts of a done claim are used: that its ids are done, and since when. So the slots of small ones are given to
-one row for each bucket of time, a bounded part of the table at a request. The row has the latest of their times:
-nothing is forgotten early. Answers stay as they are; `explain` can no longer name the claim. A claim that was written
-to a topic, has digests of payloads or a result, or goes with a batch keeps its row.
+A done claim of one id then costs 16 bytes of slots and no row of 172 bytes. Two leases after its completion, only two
+facts of a done claim are used: that its ids are done, and since when. The slots of small claims are therefore moved to
+one row per time bucket, a bounded part of the table at each request. The shared row has the latest of their times, so
+nothing is forgotten early. Answers do not change, except that `explain` can no longer name the claim. A claim that was
+written to a topic, has payload digests or a result, or belongs to a batch scope keeps its row.
 """
 
 from array import array
@@ -20,26 +21,28 @@ from oncegate.index.table.kernels import Kernels
 from oncegate.index.table.rows import DONE, Rows
 from oncegate.index.table.table import Table
 
-# A bucket of 2^13 ms: some eight seconds of rows are looked at to find the oldest.
+# A bucket is 2^13 ms: finding the oldest id examines the rows of some eight seconds.
 BUCKET_BITS = 13
 
 
 class ExpiryBuckets:
-    """Lists rows by time on the ledger's clock; what has changed since it was added still is: whoever looks checks."""
+    """Lists rows by completion time on the ledger's clock. Rows that changed since are still listed; readers must
+    check.
+    """
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
         self._buckets: dict[int, array[int]] = {}
         self._order: list[int] = []
-        # Buckets that rows were added to since they were last cleaned.
+        # Buckets that got rows since they were last cleaned.
         self._unclean: set[int] = set()
 
     def add(self, row: int) -> None:
-        """Lists a row that is done or taken, since its `wall_ms`."""
+        """Lists a row that was done or taken at its `wall_ms`."""
         self._bucket(int(self._rows.wall_ms[row]) >> BUCKET_BITS).append(row)
 
     def add_all(self, rows: U32) -> None:
-        """Lists many rows, uint32 (n,), as `add` does one."""
+        """Lists many rows, uint32 (n,)."""
         if not len(rows):
             return
         buckets = self._rows.wall_ms[rows] >> BUCKET_BITS
@@ -49,7 +52,7 @@ class ExpiryBuckets:
             self._bucket(bucket).frombytes(of.tobytes())
 
     def take_before(self, wall_ms: int) -> U32:
-        """Takes all rows off the list that may have been added with a time before `wall_ms`, and returns them."""
+        """Removes all rows that may have been listed with a time before `wall_ms`, and returns them."""
         last = wall_ms >> BUCKET_BITS
         whole = bisect_left(self._order, last)
         listings = [np.frombuffer(self._buckets.pop(bucket), np.uint32) for bucket in self._order[:whole]]
@@ -59,37 +62,37 @@ class ExpiryBuckets:
         return np.concatenate([np.empty(0, np.uint32), *listings])
 
     def unclean(self, before_bucket: int) -> list[int]:
-        """Returns the buckets below this one, of several rows, that were added to since cleaned; ascending."""
+        """Returns the buckets below this one that have several rows and got some since they were cleaned; ascending."""
         self._unclean &= self._buckets.keys()
         return sorted(one for one in self._unclean if one < before_bucket and len(self._buckets[one]) > 1)
 
     def done(self, bucket: int) -> U32:
-        """Returns the rows of this bucket that are done, each once."""
+        """Returns the done rows of this bucket, each once."""
         rows = self._rows
         listed = np.unique(np.frombuffer(self._buckets[bucket], np.uint32))
         done: U32 = listed[(rows.holders.state[listed] == DONE) & (rows.wall_ms[listed] >> BUCKET_BITS == bucket)]
         return done
 
     def clean(self, bucket: int) -> None:
-        """Strikes off what is not done or taken in this bucket any more, and what stands in it twice."""
+        """Removes rows that are no longer done or taken in this bucket, and repetitions."""
         if bucket not in self._buckets:
             return
         rows, holders = self._rows, self._rows.holders
         listed = np.unique(np.frombuffer(self._buckets[bucket], np.uint32))
         is_settled = (holders.state[listed] == DONE) | (holders.state[listed] == TAKEN)
-        # What may yet be taken back is done or taken again then.
+        # A pinned row may be done or taken again after an undo.
         remaining = listed[(is_settled | (holders.pins[listed] > 0)) & (rows.wall_ms[listed] >> BUCKET_BITS == bucket)]
         self._buckets[bucket] = array("I", remaining.tobytes())
         if not holders.remembered[remaining].any() and not holders.pins[remaining].any():
             self._unclean.discard(bucket)
 
     def listed(self) -> Iterator[U32]:
-        """Goes through all rows on the list, a bucket at a time, the oldest first; some may stand in two."""
+        """Yields all listed rows, a bucket at a time, the oldest first. A row may occur in two buckets."""
         for bucket in self._order:
             yield np.array(self._buckets[bucket], np.uint32)
 
     def oldest_wall_ms(self) -> int | None:
-        """Returns when the ids were done or taken that will retire first; None when there are none."""
+        """Returns the completion time of the ids that will retire first; None if there are none."""
         rows, holders, index = self._rows, self._rows.holders, 0
         while index < len(self._order):
             bucket = self._order[index]
@@ -113,24 +116,26 @@ class ExpiryBuckets:
         return self._buckets[bucket]
 
 
-# A row of 172 bytes for as many ids costs a tenth of what their slots do.
+# A row of 172 bytes for this many ids costs a tenth of their slots.
 IDS_MOST = 64
-# Looked at at one request: some 10 µs while rows are at hand, 100 where each is fetched from memory.
+# Slots examined per request: some 10 µs if their rows are cached, 100 µs if each is fetched from memory.
 SLOTS_AT_ONCE = 1_024
-# A round begins when rows are so many, twice those that the last one left, and more than a 64th of the ids: two bytes
-# an id, for going over the whole table once.
+# A round begins when there are this many rows, twice as many as the last round left, and more than a 64th of the ids:
+# two bytes per id, for one pass over the whole table.
 ROWS_MIN = 65_536
 IDS_PER_ROW = 64
-# Or when as many as those are left, and this many buckets have passed: what was too young then is not any more.
+# It also begins when as many rows as the last round left are in use and this many buckets have passed: rows that were
+# too young then qualify.
 BUCKETS_BETWEEN = 32
-# Buckets whose lists are cleaned at one request, after a round.
+# Buckets cleaned per request after a round.
 _CLEANED_AT_ONCE = 1
 
 
 class RowSharing:
     """Moves small claims that were done long ago into shared rows, a few slots at a time.
 
-    `rounds`: how often the whole table was gone over. `paused`: nothing may change now, for a snapshot is made.
+    rounds: number of passes over the whole table.
+    paused: a snapshot is being made, so nothing may change.
     """
 
     def __init__(
@@ -149,7 +154,7 @@ class RowSharing:
         self.paused = False
 
     def step(self, ids: int, wall_ms: int) -> None:
-        """Does a bounded part of what is due. `ids`: how many are held; `wall_ms`: the latest time in any entry."""
+        """Does a bounded part of the due work. ids: number held; wall_ms: the latest time in any entry."""
         if self.paused:
             return
         if self._pools is not None:
@@ -164,7 +169,7 @@ class RowSharing:
             self._begin(wall_ms)
 
     def _begin(self, wall_ms: int) -> None:
-        """Begins a round: a shared row for each bucket that has several; as many as there is ample room for."""
+        """Begins a round: one shared row per bucket that has several, as far as there is ample room."""
         self._begun = wall_ms >> BUCKET_BITS
         buckets = self._settled.unclean(wall_ms >> BUCKET_BITS)[: self._rows.free // 8]
         if not buckets:
@@ -175,8 +180,7 @@ class RowSharing:
         self._segment = self._done = 0
 
     def _shared(self, bucket: int) -> int:
-        """Returns the bucket's shared row, pinned as long as the round goes on, so that it is nobody else's
-        meanwhile."""
+        """Returns the bucket's shared row, pinned until the round ends so that it is not reused."""
         rows, holders = self._rows, self._rows.holders
         done = self._settled.done(bucket)
         is_free = (holders.remembered[done] == 0) & (holders.pins[done] == 0) & ~rows.claim[done].any(axis=1)
@@ -208,7 +212,7 @@ class RowSharing:
             self._end(pools)
 
     def _live(self, pools: SharedRows) -> SharedRows:
-        """Returns those that have not retired meanwhile: what is older retires with them."""
+        """Returns the shared rows that have not retired since: older claims retire with them."""
         live = self._rows.holders.state[pools.rows] == DONE
         return pools if live.all() else SharedRows(pools.buckets[live], pools.rows[live], pools.bits)
 

@@ -2,18 +2,16 @@
 
     head        the format's version, tag bits, and the counts and counters that everything else must add up to
     topics      the names that rows refer to, as JSON
-    rows/<n>    rows, column after column (`LASTING`): of the claims that can be named, claim by claim; then others
+    rows/<n>    rows, column after column (`LASTING`): first those of claims that can be named, claim by claim
     slots/<n>   pairs of 64-bit words, little-endian: the tag; the home's 32 bits above the row's number + 1
-    digests/<n> of the payload of each of these slots' ids, 32 bits, 0 for none; only where any payload has one
+    digests/<n> of the payload of each of these slots' ids, 32 bits, 0 for none; only if any payload has one
     sums        the CRC-32 of each of these pieces, as JSON
 
-It does not depend on capacities or segments. Rows that hold nothing and cannot be named are left out; leases are not
-kept.
+A snapshot does not depend on capacities or segments. It omits leases, and rows that hold nothing and cannot be named.
 
-A snapshot is made in small steps while the store changes, and shows the store as it was at the first step. Rows are
-copied then; slots are copied a segment at a step. Meanwhile no row's number is given to another row and no slot left
-out, so a slot that names an older row is as it was; `overwritten` keeps the slots that are overwritten before their
-segment's turn.
+A snapshot is made in small steps while the store changes, and shows the store at its first step. Rows are copied in
+that step, slots one segment per step. Until it ends, no row number is reused and no slot is dropped, so a slot that
+names an older row is unchanged; `overwritten` keeps slots that are overwritten before their segment's turn.
 """
 
 import json
@@ -43,7 +41,7 @@ from oncegate.index.writers import WORDS
 VERSION = 1
 # Version, tag bits, rows, slots, takeovers, open claims, wall_ms.
 HEAD = struct.Struct("<IIQQQQQ")
-# A piece is put together and summed up in one step: a MiB of slots at least, a segment of them at most.
+# Size of a piece, which is assembled and checksummed in one step: at least a MiB of slots, at most one segment.
 _ROWS_PER_PIECE = 25_000
 _SLOTS_PER_PIECE = 65_536
 
@@ -52,33 +50,36 @@ WritersSnapshot = tuple[bytes, bytes, dict[int, list[int]]]
 
 
 class SnapshotStopped(Exception):
-    """Says that a snapshot is of no use: a change was undone, or room was needed. To be begun anew; nothing is lost."""
+    """Raised when a snapshot is useless because a change was undone or room was needed. Begin it again; nothing is
+    lost.
+    """
 
 
 def snapshot(store: ClaimStore) -> Iterator[Piece]:
-    """Makes everything that is known into named byte strings, leases aside; what waits for the ledger counts as known.
+    """Yields everything known, except leases, as named byte strings. Changes that wait for the ledger are included.
 
-    Nothing may be applied or undone before the last one is made.
+    Nothing may be applied or undone before the last one is yielded.
     """
     for pieces in snapshot_steps(store):
         yield from pieces
 
 
 def snapshot_steps(store: ClaimStore) -> Steps:
-    """Makes the same, as it is at the call, in steps of a few milliseconds between which anything may be applied.
+    """Makes the snapshot of the present state, in steps of a few milliseconds; anything may be applied between them.
 
-    Each step brings the strings that are complete by then. To be gone through to the end, or closed.
-    A step raises SnapshotStopped when a change has been undone since, or rows ran out: then it is begun anew.
+    Each step returns the strings that are complete. Exhaust or close the generator. A step raises SnapshotStopped if a
+    change was undone or rows ran out; then begin again.
     """
     return begin(store).steps
 
 
 class Begun(NamedTuple):
-    """Holds a snapshot that has begun: its steps, as of `snapshot_steps`, and what it has beside them.
+    """A snapshot that has begun.
 
-    results: of claims, in the order they came, by the number that their row is saved under. writers: the rows that have
-    one, by the same number, uint32 (n,), and their words, uint32 (n, WORDS), as little-endian bytes; and the order of
-    runs.
+    steps: as of `snapshot_steps`.
+    results: results of claims, in their order, by the number that their row is saved under.
+    writers: numbers of the rows that have a writer, uint32 (n,), and their words, uint32 (n, WORDS), both as
+    little-endian bytes; and the order of runs.
     """
 
     steps: Steps
@@ -87,17 +88,17 @@ class Begun(NamedTuple):
 
 
 def begin(store: ClaimStore) -> Begun:
-    """Begins a snapshot."""
     made = _ClaimsSnapshot(store)
     steps = made.steps()
-    # It has begun: closing it, or throwing it away, sets the store free.
+    # It has begun, so closing or discarding it releases the store.
     next(steps)
     return Begun(steps, made.results, made.writers)
 
 
 class _ClaimsSnapshot:
-    """Makes one snapshot. `numbers`: by row, what it is saved as; NO_ROW for one that held nothing. `results`,
-    `writers`: as of `Begun`."""
+    """A snapshot in progress. numbers: by row, its saved number; NO_ROW if it held nothing. results, writers: as in
+    `Begun`.
+    """
 
     def __init__(self, store: ClaimStore) -> None:
         rows, order = store.rows, _rows_in_order(store)
@@ -117,12 +118,14 @@ class _ClaimsSnapshot:
         head = HEAD.pack(VERSION, tag_bits, self._count, store.ids, *counters, store.wall_ms)
         self._first = [("head", head), ("topics", json.dumps(store.topics).encode())]
         self._segment = self._pieces = 0
-        # Of whole segments, and of what was overwritten: apart, for a segment that is a piece by itself is not copied.
+        # Slots of whole segments, and overwritten slots: separate, since a segment that is one piece needs no copy.
         self._parts, self._before = _Parts([], []), _Parts([], [])
         store.begin_snapshot(self)
 
     def overwritten(self, ids: U64, previous: U32, digests: U32) -> None:
-        """Keeps what these slots were, where their segment is still to come and they named a row of the snapshot."""
+        """Keeps the previous value of these slots if their segment is still to come and they named a row of the
+        snapshot.
+        """
         table = self._store.table
         at = np.flatnonzero(previous < len(self._numbers))
         at = at[self._numbers[previous[at]] != NO_ROW]
@@ -135,7 +138,7 @@ class _ClaimsSnapshot:
             self._before.digests.append(digests[at].tobytes())
 
     def steps(self) -> Steps:
-        """Goes through all steps; the store is free again after the last, or when they are closed."""
+        """Runs all steps. Releases the store after the last step or when closed."""
         sums: dict[str, int] = {}
         try:
             yield []
@@ -143,7 +146,7 @@ class _ClaimsSnapshot:
                 sums |= {name: zlib.crc32(data) for name, data in pieces}
                 yield pieces
                 if self._store.snapshot is not self:
-                    raise SnapshotStopped("a change was taken back, or room was needed; to be saved anew")
+                    raise SnapshotStopped("a change was undone or room was needed; begin the snapshot again")
         finally:
             if self._store.snapshot is self:
                 self._store.end_snapshot()
@@ -172,8 +175,10 @@ class _ClaimsSnapshot:
         self._parts.digests.append(digests[:count].tobytes())
 
     def _taken(self, parts: "_Parts") -> list[Piece]:
-        """Returns what the parts are together, and empties them. None of nothing: its digests would be the next
-        one's."""
+        """Returns the collected parts as pieces, and clears them.
+
+        Returns no piece if there are no slots: its digests would be taken for the next piece's.
+        """
         if not any(parts.slots):
             return []
         pieces = parts.pieces(self._pieces)
@@ -192,7 +197,7 @@ def _rows_in_order(store: ClaimStore) -> U32:
 
 
 class _Parts(NamedTuple):
-    """Collects what one piece of slots, and one of digests, are put together from."""
+    """The parts of one piece of slots, and of one piece of digests."""
 
     slots: list[bytes]
     digests: list[bytes]
@@ -206,15 +211,15 @@ class _Parts(NamedTuple):
         return [(f"slots/{number}", b"".join(self.slots)), *([(f"digests/{number}", digests)] if digests else [])]
 
 
-# Put into the table at once: large enough for two threads, small enough to be read into the same memory again.
+# Ids inserted at once: enough for two threads, few enough that the same memory is reused for reading.
 BATCH_IDS = 1 << 21
 
 
 class ClaimsReader:
-    """Fills an empty store with what `snapshot` gave, piece by piece in that order.
+    """Fills an empty store from the pieces of `snapshot`, in their order.
 
-    `reset_leases` is to follow, for leases are not kept. All methods raise ValueError: the pieces are damaged, do not
-    belong together, or are too wide for this store, which is then to be thrown away.
+    Call `reset_leases` afterwards, since leases are not saved. All methods raise ValueError if the pieces are damaged,
+    inconsistent or too wide for this store; then discard the store.
     """
 
     def __init__(self, store: ClaimStore) -> None:
@@ -237,32 +242,32 @@ class ClaimsReader:
         }
 
     def take(self, name: str, data: bytes) -> None:
-        """Takes the next piece in; of slots some wait until they are many, or until the end."""
+        """Reads the next piece. Some slots are held back until there are many, or until the end."""
         kind = name.partition("/")[0]
         if kind == "sums":
             self._sums_expected = json.loads(data)
             return
         self._sums[name] = zlib.crc32(data)
         expected = kind if kind in ("head", "topics") else f"{kind}/{self._taken[kind]}"
-        _check(kind in self._takers and name == expected, f"pieces that nothing refers to: {name}")
+        _check(kind in self._takers and name == expected, f"unexpected piece: {name}")
         self._taken[kind] += 1
         self._takers[kind](data)
 
     def finish(self) -> None:
-        """Ends the restore: that was all, and everything must add up now."""
+        """Ends the restore and checks the totals."""
         head, store = self._begun(), self._store
         named = self._all_named()
         self._fill()
-        _check(self._slots == head.slots, f"{self._slots} slots of {head.slots}")
+        _check(self._slots == head.slots, f"{self._slots} slots instead of {head.slots}")
         _check(self._sums_expected == self._sums, "a piece is damaged or missing")
         column = store.rows.column
         live = np.isin(column("state"), LIVE)
         adds_up = bool((column("named")[live] == named[live]).all())
-        _check(adds_up, "a row holds more or fewer ids than were saved with it")
+        _check(adds_up, "the number of ids of a row differs from the saved number")
         column("slots")[:] = named
         open_claims = _restore_registry(store)
         store.takeovers, store.open_claims, store.wall_ms = head.takeovers, head.open_claims, head.wall_ms
-        _check(open_claims == head.open_claims, f"{open_claims} claims are open, and the head says {head.open_claims}")
+        _check(open_claims == head.open_claims, f"{open_claims} open claims instead of {head.open_claims}")
         store.ids = head.slots
 
     def _begun(self) -> "_Head":
@@ -276,21 +281,23 @@ class ClaimsReader:
         except struct.error as error:
             raise ValueError(f"the saved claims have no head: {error}") from error
         rows, tag_bits = self._store.rows, int(self._store.table.tag_mask).bit_length()
-        _check(head.version == VERSION, f"version {head.version} of the saved claims is not known")
-        _check(head.tag_bits == tag_bits, f"they were saved with tags of {head.tag_bits} bits")
-        _check(head.rows <= rows.limit, f"{head.rows} rows were saved, and {rows.limit} are all there can be")
+        _check(head.version == VERSION, f"unknown version {head.version} of the saved claims")
+        _check(head.tag_bits == tag_bits, f"tags of {head.tag_bits} bits instead of {tag_bits}")
+        _check(head.rows <= rows.limit, f"{head.rows} saved rows exceed the limit of {rows.limit}")
         rows.restore(head.rows)
 
     def _take_topics(self, data: bytes) -> None:
         topics = json.loads(data)
-        _check(isinstance(topics, list) and all(isinstance(name, str) for name in topics), "topics are a list of names")
+        _check(
+            isinstance(topics, list) and all(isinstance(name, str) for name in topics), "topics are not a list of names"
+        )
         self._store.topics = topics
 
     def _take_rows(self, data: bytes) -> None:
         rows, count = self._store.rows, self._begun().rows
         columns: list[NDArray[Any]] = [rows.column(name) for name in LASTING]
         more, rest = divmod(len(data), max(1, sum(column[:1].nbytes for column in columns)))
-        _check(not rest and self._rows + more <= count, f"a piece of {len(data)} bytes is no piece of {count} rows")
+        _check(not rest and self._rows + more <= count, f"a piece of {len(data)} bytes does not fit {count} rows")
         at = 0
         for column in columns:
             part = column[self._rows : self._rows + more]
@@ -299,20 +306,20 @@ class ClaimsReader:
         self._rows += more
 
     def _all_named(self) -> I64:
-        """Returns, by row, how many slots were put in; every row is there by now."""
+        """Returns the number of slots inserted so far, by row. All rows must have been read."""
         if self._named is None:
             head, rows = self._begun(), self._store.rows
-            _check(self._rows == head.rows, f"{self._rows} rows of {head.rows}")
+            _check(self._rows == head.rows, f"{self._rows} rows instead of {head.rows}")
             _check_rows(rows, len(self._store.topics))
             self._named = np.zeros(head.rows, np.int64)
             try:
                 self._store.table.make_room(head.slots)
             except Overloaded as error:
-                raise ValueError(f"{head.slots} slots were saved, and there is no room for them") from error
+                raise ValueError(f"no room for {head.slots} saved slots") from error
         return self._named
 
     def _take_slots(self, data: bytes) -> None:
-        _check(len(data) % 16 == 0, f"a piece of {len(data)} bytes is no piece of slots")
+        _check(len(data) % 16 == 0, f"a piece of {len(data)} bytes does not hold slots of 16 bytes")
         if sum(len(piece.given) for piece in self._waiting) >= BATCH_IDS:
             self._fill()
         self._all_named()
@@ -321,24 +328,24 @@ class ClaimsReader:
         self._slots += len(given)
 
     def _take_digests(self, data: bytes) -> None:
-        _check(self._taken["digests"] == self._taken["slots"], "digests stand beside no slots")
+        _check(self._taken["digests"] == self._taken["slots"], "digests without their slots")
         piece = self._waiting.pop()
         self._waiting.append(piece._replace(digests=_digests_of(self._store, piece.given, data)))
 
     def _fill(self) -> None:
-        """Puts what waits into the table; each row then names as many as it was saved with."""
+        """Inserts the slots held back and counts them by row."""
         table, named = self._store.table, self._all_named()
         waiting, self._waiting = [piece for piece in self._waiting if len(piece.given)], []
         table.make_room_for([piece.given for piece in waiting])
         wrong = _fill(table, waiting, named)
-        _check(wrong is None, f"slot {wrong} names no row that could hold it, or is there twice")
+        _check(wrong is None, f"slot {wrong} names an impossible row, or occurs twice")
 
 
 def restore(store: ClaimStore, pieces: Mapping[str, bytes]) -> None:
-    """Fills an empty store with all that `snapshot` gave, as `ClaimsReader` does; its sums are looked at first.
+    """Fills an empty store from a complete `snapshot`, like `ClaimsReader`, but verifies the checksums first.
 
-    `reset_leases` is to follow. Raises ValueError: damaged, inconsistent, or too wide for this store, which is then of
-    no use.
+    Call `reset_leases` afterwards. Raises ValueError if the snapshot is damaged, inconsistent or too wide for this
+    store; then discard the store.
     """
     try:
         sums = json.loads(pieces["sums"])
@@ -353,9 +360,9 @@ def restore(store: ClaimStore, pieces: Mapping[str, bytes]) -> None:
 
 
 def restore_results(store: ClaimStore, results: Sequence[tuple[int, bytes]] | None) -> None:
-    """Restores what claims were completed with, once their rows are there; None: the snapshot is older than results.
+    """Restores the results of claims after their rows. None: the snapshot is from a version without results.
 
-    Of rows written by such a build it is not known where a single one of several lies. Raises ValueError.
+    In rows from such a version the location of a single id among several is unknown. Raises ValueError.
     """
     rows = store.rows
     if results is None:
@@ -363,16 +370,16 @@ def restore_results(store: ClaimStore, results: Sequence[tuple[int, bytes]] | No
         first[written & (first >= 0)] = -1 - first[written & (first >= 0)]
         return
     for row, result in results:
-        _check(0 <= row < rows.made and rows.holders.state[row] == DONE, "a result is of a row that is not done")
+        _check(0 <= row < rows.made and rows.holders.state[row] == DONE, "a result belongs to a row that is not done")
         rows.results.put([row], result)
 
 
 def restore_writers(store: ClaimStore, saved: WritersSnapshot) -> None:
-    """Restores who made the claims, once their rows are there: as of `snapshot_writer.Begun`. Raises ValueError."""
+    """Restores the writers of claims after their rows. saved: `Begun.writers`. Raises ValueError."""
     numbers, words, runs = saved
     rows, at = store.rows, np.frombuffer(numbers, "<u4")
     of_rows = np.frombuffer(words, "<u4").astype(np.uint32).reshape(len(at), WORDS)
-    _check(not len(at) or int(at.max()) < rows.made, "a writer is of a row that is not there")
+    _check(not len(at) or int(at.max()) < rows.made, "a writer belongs to a missing row")
     rows.column("writer")[at] = of_rows
     store.runs.restore(runs)
 
@@ -388,7 +395,7 @@ class _Head(NamedTuple):
 
 
 class _Slots(NamedTuple):
-    """Holds a piece of slots, shape (n, 2), with the digests beside it, if any; how many stand before it."""
+    """A piece of slots, shape (n, 2), with their digests, if any. before: number of slots before it."""
 
     given: U64
     digests: U32
@@ -397,7 +404,7 @@ class _Slots(NamedTuple):
 
 def _check(holds: bool, why: str) -> None:
     if not holds:
-        raise ValueError(f"the saved claims do not add up: {why}")
+        raise ValueError(f"the saved claims are inconsistent: {why}")
 
 
 def _check_rows(rows: Rows, topics: int) -> None:
@@ -409,9 +416,9 @@ def _check_rows(rows: Rows, topics: int) -> None:
 
 
 def _fill(table: Table, pieces: Sequence[_Slots], named: I64) -> int | None:
-    """Puts these in, counted in `named` by row; returns the first that cannot be.
+    """Inserts these slots and counts them in `named` by row. Returns the first that is invalid, or None.
 
-    Segments know nothing of one another, so two threads have some each: slots were saved by segments, so about half.
+    Segments are independent, so two threads share them. Slots were saved by segments, so each gets about half.
     """
     if sum(len(piece.given) for piece in pieces) < ALONE:
         return _fill_part(table, pieces, 0, len(table.slots.base), named)
@@ -434,28 +441,28 @@ def _fill_part(table: Table, pieces: Sequence[_Slots], begin: int, end: int, nam
 
 
 def _digests_of(store: ClaimStore, given: U64, data: bytes) -> U32:
-    """Reads the digests beside a piece of slots; their rows are marked, as they were when the digests came."""
+    """Reads the digests of a piece of slots, and marks their rows as having payloads."""
     if not data:
         return NO_DIGESTS
-    _check(4 * len(given) == len(data), f"{len(data)} bytes are no digests of {len(given)} slots")
+    _check(4 * len(given) == len(data), f"{len(data)} bytes of digests for {len(given)} slots")
     store.table.keep_digests()
     digests = np.frombuffer(data, np.uint32).copy()
     rows = (given[digests != 0, 1] & np.uint64(0xFFFF_FFFF)).astype(np.int64) - 1
-    _check(not len(rows) or int(rows.max()) < store.rows.made, "a digest is of a slot that names no row")
+    _check(not len(rows) or int(rows.max()) < store.rows.made, "a digest belongs to a slot without a row")
     store.rows.beside[rows] |= PAYLOADS
     return digests
 
 
 def _restore_registry(store: ClaimStore) -> int:
-    """Restores the claims that could be named; returns how many of them are open."""
+    """Restores the claims that can be named. Returns how many of them are open."""
     rows, registry, open_claims = store.rows, store.registry, 0
     remembered = rows.column("remembered")
     count = int(np.count_nonzero(remembered))
-    _check(bool((remembered[:count] == 1).all()), "claims that can be named come first")
+    _check(bool((remembered[:count] == 1).all()), "rows of named claims must come first")
     for raw, group in groupby(range(count), key=lambda row: rows.claim[row].tobytes()):
         claim_rows = tuple(group)
         holders = rows.holders
-        _check(registry.at_any_age(raw) is None, f"claim {raw.hex()} is there twice")
+        _check(registry.at_any_age(raw) is None, f"claim {raw.hex()} occurs twice")
         token, call = holders.token[claim_rows[0]].tobytes(), int(holders.call[claim_rows[0]])
         registry.put(raw, ClaimRecord(token, call, rows.digest[claim_rows[0]].tobytes(), claim_rows))
         if rows.open_total(claim_rows):

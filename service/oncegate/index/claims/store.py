@@ -1,4 +1,4 @@
-"""Holds the open record of one shard's claims: arrays, registries and counters, and who changes each of them."""
+"""Holds one shard's claims: arrays, registries and counters, with the writers of each."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ from oncegate.index.table.rows import ROWS_PER_CLAIM, Rows
 from oncegate.index.table.table import CopyOnWrite, Table
 from oncegate.index.writers import RunOrder
 
-# When rows have run out for good, this part of them is freed at once, so that not every claim has to.
+# When rows have run out, this share of them is freed at once, so that not every later claim has to free some.
 _ROWS_KEPT_FREE = 1 / 16
 
 
@@ -47,12 +47,13 @@ def _rules(table: dict[tuple[IdState, Asker], Cell[Action]]) -> Rules:
 
 @dataclass(frozen=True)
 class Widths:
-    """Says how wide the index's numbers are and how large its table begins; narrow ones are for tests.
+    """Widths of the index's numbers and the initial size of its table. Narrow widths are for tests.
 
-    `tag_bits`: up to 64, `row_bits`: up to 32; narrow ones make collisions and reuse common.
-    28 bits of rows are 268 million claims at once, in 40 GB. `capacity`: slots to begin with, over all `segments`
-    (a power of two, a page of memory each at least): at 50 million ids, one of 256 moves in some milliseconds.
-    `pool_from`: how many rows are in use before small claims share some.
+    tag_bits: up to 64. row_bits: up to 32. Narrow ones make collisions and reuse frequent. 28 bits of rows are 268
+    million simultaneous claims, in 40 GB.
+    capacity: initial slots, over all `segments` (a power of two, at least a page of memory each): at 50 million ids,
+    growing one of 256 segments takes some milliseconds.
+    pool_from: number of rows in use from which small claims share rows.
     """
 
     tag_bits: int = 64
@@ -63,28 +64,32 @@ class Widths:
 
 
 class ClaimStore:
-    """Holds all that one shard knows of its claims; every field is public, and each says who changes it.
+    """The claims of one shard. All fields are public; each has its writers listed here.
 
-    `claims.decide` reads it; `claims.apply` (live), `claims.replay` (at a start), `claims.evict` and `index.snapshot`
-    (restore) change it; nobody else does. One thread at a time.
+    `claims.decide` reads the store. Only `claims.apply` (live), `claims.replay` (at start-up), `claims.evict` and
+    `index.snapshot` (restore) change it. One thread at a time.
 
     kernels: the loops over arrays, compiled or plain; never changed.
-    rules: the tables of `core.claims` as the kernels take them, by verb; changed by `let_expire`.
-    rows: a claim's grants as arrays; numbers are given and freed by `Rows` itself, columns written by apply and replay.
-    table: from an id's fingerprint to its row; changed by `Table` alone, at the call of apply, replay and evict.
-    registry: the claims that can still be named; changed by apply, replay and, when room is short, `make_room`.
-    expiry: which rows are done or taken since when; appended to by apply and replay, taken from when ids retire.
-    sharing: small done claims that share a row; takes its steps in `make_room`.
-    scopes: which rows go with which batch of a driver; changed by apply.
-    archives: ids that left the table, archive by archive; changed by apply, `dropped` by evict.
-    cold: the runs that archived ids are looked up in; the engine's maintenance replaces runs.
-    standing_rows: int32, by kind of archived ids the row that stands for all of them, and last -1; grown by decide.
-    runs: in which order the runs of a job began to write; changed by apply and replay, and by a restore.
-    topics: names of topics, by the number that rows have; appended to by apply and replay.
-    last_granted: rows of the last entry that granted ids, for a `Scoped` that follows it; set by apply and replay.
-    takeovers: ids ever granted by takeover. open_claims: claims that hold ids. ids: held, done or taken in the table.
-    evicted_ids: those that left the table for an archive, never counted down. wall_ms: the latest time in any entry;
-    the ledger's clock never goes back behind it. All counted by apply, replay and evict.
+    rules: the tables of `core.claims` in the kernels' form, by verb; changed by `let_expire`.
+    rows: a claim's grants as arrays. `Rows` assigns and frees numbers; apply and replay write the columns.
+    table: maps an id's fingerprint to its row; changed only by `Table`, called by apply, replay and evict.
+    registry: the remembered claims; changed by apply, replay and, when room is short, `make_room`.
+    expiry: done and taken rows by time; extended by apply and replay, reduced when ids retire.
+    sharing: small done claims that share a row; works in `make_room`.
+    scopes: rows by driver and batch; changed by apply.
+    archives: ids that left the table, by archive; changed by apply, and `dropped` by evict.
+    cold: the runs in which archived ids are looked up; the engine's maintenance replaces runs.
+    standing_rows: int32, by kind of archived ids the row that represents them all, and last -1; extended by decide.
+    runs: the order in which the runs of a job began to write; changed by apply, replay and restore.
+    topics: names of topics, by the number in rows; extended by apply and replay.
+    last_granted: rows of the last entry that granted ids, for a `Scoped` entry after it; set by apply and replay.
+    takeovers: number of ids ever granted by takeover.
+    open_claims: number of claims that hold ids.
+    ids: number of ids held, done or taken in the table.
+    evicted_ids: number of ids that left the table for an archive; never decreases.
+    wall_ms: the latest time in any entry; the ledger's clock never runs backwards.
+
+    Apply, replay and evict maintain the counters.
     """
 
     def __init__(self, widths: Widths | None = None, compiled: bool = True) -> None:
@@ -110,25 +115,27 @@ class ClaimStore:
         self.wall_ms = 0
 
     def let_expire(self, expiry: LeaseExpiry) -> None:
-        """Puts the tables in force that say what becomes of ids whose lease ran out, from the next decision on."""
+        """Applies the namespace's `lease_expiry` setting, from the next decision on."""
         self.rules = {verb: _rules(table) for verb, table in tables(expiry).items()}
 
     def topic_number(self, name: str) -> int:
-        """Returns the number that rows have for a topic's name; a new name gets the next one."""
+        """Returns the number of a topic's name in rows; a new name gets the next number."""
         if name not in self.topics:
             self.topics.append(name)
         return self.topics.index(name)
 
     def counters(self) -> tuple[int, int, int]:
-        """Returns takeovers, open claims and ids ever in the table, as an undo brings them back."""
+        """Returns takeovers, open claims, and all ids that were ever in the table, as an undo restores them."""
         return self.takeovers, self.open_claims, self.ids + self.evicted_ids
 
     def make_room(self, ids: int, now_ms: int, entries: int = 1, digests: bool = False) -> None:
-        """Makes rows free for entries of `ids` ids in all, with `digests` of payloads or without; whoever applies them
-        makes room in the table.
+        """Makes rows free for entries of `ids` ids in all. The caller that applies them makes room in the table.
 
-        No answer changes by it, but for one case: when rows run out, settled claims are forgotten before their time.
-        Raises Overloaded: no row is free, and every one is needed.
+        Answers do not change, with one exception: when rows run out, ended claims are forgotten early.
+
+        digests: the entries have payload digests.
+
+        Raises Overloaded if no row is free and every row is needed.
         """
         if digests:
             self.table.keep_digests()
@@ -146,40 +153,42 @@ class ClaimStore:
             raise Overloaded(f"all {rows.limit} rows hold claims that are open or done; nothing was written")
 
     def sweep(self, now_ms: int) -> None:
-        """Forgets claims past their time, drops dead slots, frees rows. No answer changes by it."""
+        """Forgets expired claims, drops dead slots and frees rows. Answers do not change."""
         self.registry.forget_old(now_ms)
         self.table.sweep()
 
     def begin_snapshot(self, copy_on_write: CopyOnWrite) -> None:
-        """Begins a snapshot: until it ends nothing is swept, shared or used anew, and overwritten slots are told to
-        `copy_on_write`. One at a time."""
+        """Begins a snapshot. Until it ends, nothing is swept, shared or reused, and `copy_on_write` gets each
+        overwritten slot.
+
+        Only one snapshot at a time.
+        """
         assert self.snapshot is None, "one at a time"
         self.table.snapshot = copy_on_write
         self.rows.only_new = self.sharing.paused = True
 
     def end_snapshot(self) -> None:
-        """Ends the snapshot under way, if there is one; when its pieces are not all made yet, it is worth nothing."""
+        """Ends the current snapshot, if any. An incomplete snapshot is useless."""
         self.table.snapshot = None
         self.rows.only_new = self.sharing.paused = False
 
     @property
     def snapshot(self) -> CopyOnWrite | None:
-        """Returns the snapshot that is under way, if one is."""
         return self.table.snapshot
 
     @property
     def size_bytes(self) -> int:
-        """Counts the bytes of the slots and of the rows made so far; what Python holds of the remembered claims comes
-        on top."""
+        """Counts the bytes of the slots and of the allocated rows. Python's objects for remembered claims come on
+        top."""
         return self.table.size_bytes + self.rows.size_bytes
 
     @property
     def known_ids(self) -> int:
-        """Counts the ids held, done or taken, those that left the table included."""
+        """Counts the ids held, done or taken, including archived ones."""
         return self.ids + self.archives.ids
 
     @property
     def oldest_wall_ms(self) -> int | None:
-        """Returns when the ids were done or taken that would retire first; None when there are none."""
+        """Returns the completion time of the ids that would retire first; None if there are none."""
         candidates = (self.expiry.oldest_wall_ms(), self.archives.oldest_wall_ms)
         return min((wall_ms for wall_ms in candidates if wall_ms is not None), default=None)

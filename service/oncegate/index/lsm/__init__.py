@@ -1,1 +1,1 @@
-"""Keeps old ids in sorted runs on disk, behind Bloom filters: the cold tier."""
+"""The cold tier: old ids in sorted runs on disk, behind Bloom filters."""

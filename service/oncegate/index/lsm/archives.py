@@ -1,13 +1,13 @@
-"""Records which ids left memory, archive by archive: a pure function of the ledger's entries, as the table of hot
-ids is.
+"""Records which ids left memory, by archive. Like the table of hot ids, a pure function of the ledger's entries.
 
-An archive is the durable copy of ids that were done, or taken by one owner, within one bucket of time; its bytes are a
-range of the ledger's own topic. What is known of it here answers for all of its ids. Once `Retired` says that the
-newest of them is past its time, they are absent: at the next look-up, and gone from the runs at their next merge.
+An archive is the durable copy of ids that were done, or taken by one owner, within one time bucket. Its bytes are a
+range of the ledger's own topic. Its record here answers for all of its ids. Once a `Retired` covers the newest of them,
+they are absent: at once in look-ups, and in the runs after their next merge.
 
-Proof that an archive cannot contradict the table. An id is sealed when it is done or taken and that is durable. From
-then on every claim, produce or take of it is answered without an entry that names it, until a `Retired` lets go of the
-archive. So until then no slot can hold the id but the one it had, which says the same; after that only newer ones do.
+Proof that an archive cannot contradict the table: an id is sealed once it is durably done or taken. From then on every
+claim, produce or take of it is answered without an entry that names it, until a `Retired` drops the archive. Until
+then, only the slot that the id already had can hold it, and that slot agrees with the archive. Afterwards only newer
+slots can.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,16 +19,17 @@ from oncegate.arraytypes import I32, I64, U8, U64
 from oncegate.core.entries.kinds import Evicted, Retired
 
 ArchiveUndo = Callable[[], None]
-# What an archive's ids are now: nothing, or one of the `kinds`.
+# State of an archive's ids: gone, or one of the `kinds`.
 GONE = -1
 ArchiveKind = tuple[bytes, int]
 
 
 @dataclass(slots=True)
 class Archive:
-    """Describes one archive: which ids, how many, and where its bytes lie.
+    """An archive: its number, its kind, the number of its ids and the location of its bytes.
 
-    `owner`: zeros where the ids are done. `dropped`: how many of them the table let go of since.
+    owner: zeros if the ids are done.
+    dropped: number of its ids that the table has dropped since.
     """
 
     number: int
@@ -43,13 +44,13 @@ class Archive:
 
     @property
     def end_offset(self) -> int:
-        """Returns the offset behind the archive's last id."""
+        """Returns the offset after the archive's last id."""
         return self.first_offset + self.ids
 
 
 @dataclass(frozen=True, slots=True)
 class ArchivesSnapshot:
-    """Holds all of an `ArchiveIndex`."""
+    """The content of an `ArchiveIndex`."""
 
     next_number: int
     high_offset: int
@@ -57,12 +58,13 @@ class ArchivesSnapshot:
 
 
 class ArchiveIndex:
-    """Knows every archive of a ledger, from its entries alone.
+    """All archives of a ledger, from its entries alone.
 
-    `by_number`: archives, oldest first; retired ones until that is durable. `kinds`: what their ids are, numbered; a
-    number is given anew when nothing is of its kind any more. `new_kinds`: by number, those that nobody took note of.
-
-    high_offset: where the next archive begins. position: of the last entry that changed anything here.
+    by_number: archives, oldest first; a retired one stays until its retirement is durable.
+    kinds: numbers of the kinds of ids; a number is reused once nothing of its kind is left.
+    new_kinds: by number, kinds whose row has not been made yet.
+    high_offset: where the next archive begins.
+    position: of the last entry that changed anything here.
     """
 
     def __init__(self) -> None:
@@ -77,7 +79,7 @@ class ArchiveIndex:
         self._kind_of: I32 = np.full(64, GONE, np.int32)
 
     def apply(self, position: int, entry: Evicted | Retired) -> ArchiveUndo:
-        """Takes one entry in; returns what takes it back."""
+        """Applies one entry. Returns its undo."""
         before = self.next_number, self.high_offset, self.position
         changed = self._evict(entry) if isinstance(entry, Evicted) else self._retire(entry)
         if changed:
@@ -114,7 +116,7 @@ class ArchiveIndex:
         return due
 
     def settle(self, entry: Evicted | Retired) -> None:
-        """Forgets what a durable entry retired."""
+        """Removes the archives that a durable entry retired."""
         if isinstance(entry, Retired):
             for number in [number for number, archive in self.by_number.items() if self._is_due(archive, entry)]:
                 del self.by_number[number]
@@ -149,7 +151,7 @@ class ArchiveIndex:
         self._kind_of[archive.number - self._base] = self.kinds[kind]
 
     def _shorten(self) -> None:
-        """Lets go of the numbers below the first archive, half of all at least."""
+        """Drops the numbers below the first archive if they are at least half of all."""
         first = next(iter(self.by_number), self.next_number)
         if 2 * (first - self._base) > max(64, self.next_number - self._base):
             self._kind_of, self._base = self._kind_of[first - self._base :].copy(), first
@@ -158,43 +160,46 @@ class ArchiveIndex:
 
     @property
     def live(self) -> list[Archive]:
-        """Lists the archives that are not retired, oldest first."""
+        """Returns the archives that are not retired, oldest first."""
         return [archive for archive in self.by_number.values() if not archive.retired]
 
     @property
     def ids(self) -> int:
-        """Counts the ids that are known here and not in the table any more."""
+        """Counts the ids that are known here and no longer in the table."""
         return sum(archive.dropped for archive in self.live)
 
     @property
     def oldest_wall_ms(self) -> int | None:
-        """Tells when the ids were done or taken that will retire first, of those that are not in the table any more."""
+        """Returns the completion time of the ids that will retire first, among those no longer in the table; None if
+        none.
+        """
         return min((archive.oldest_wall_ms for archive in self.live if archive.dropped), default=None)
 
     def kinds_of(self, numbers: I64) -> I32:
-        """Returns what the ids of these archives, int64 (n,), are: numbers of `kinds`, GONE where nothing is known of
-        them."""
+        """Returns the kinds of the ids of these archives, int64 (n,): numbers of `kinds`, or GONE if unknown."""
         at = numbers - self._base
         known = (at >= 0) & (at < len(self._kind_of))
         return np.where(known, self._kind_of[np.where(known, at, 0)], GONE).astype(np.int32)
 
     def keep_mask(self) -> U8:
-        """Returns, by number up to the next to be given, 1 where a run must hold the archive still."""
+        """Returns, by archive number up to the next one, 1 if a run must still hold the archive."""
         keep = np.zeros(self.next_number, np.uint8)
         keep[list(self.by_number)] = 1
         return keep
 
     def first_kept_offset(self, before_wall_ms: int) -> int:
-        """Returns the offset below which the ledger's topic may be trimmed once what is older has retired."""
+        """Returns the offset below which the ledger's topic may be trimmed after everything older than `before_wall_ms`
+        retired.
+        """
         offsets = (archive.first_offset for archive in self.live if archive.newest_wall_ms >= before_wall_ms)
         return next(offsets, self.high_offset)
 
     def snapshot(self) -> ArchivesSnapshot:
-        """Returns all of it, for `restore`; to be encoded at once, for its archives may change later."""
+        """Returns the content for `restore`. Encode it at once, since its archives may change later."""
         return ArchivesSnapshot(self.next_number, self.high_offset, self.live)
 
     def restore(self, snapshot: ArchivesSnapshot) -> None:
-        """Fills an empty index with what `snapshot` gave."""
+        """Fills an empty index from a snapshot."""
         assert not self.next_number, "only an empty one is restored"
         self.next_number, self.high_offset = snapshot.next_number, snapshot.high_offset
         self._base = snapshot.archives[0].number if snapshot.archives else snapshot.next_number
@@ -203,14 +208,15 @@ class ArchiveIndex:
 
 
 def records_of(archive: Archive, data: memoryview) -> U64:
-    """Returns an archive's part of the range that holds it, as a run takes it, uint64 (ids, 2). ValueError: another's
-    bytes."""
+    """Returns an archive's part of a range, in the form of a run, uint64 (ids, 2).
+
+    Raises ValueError if the bytes are not its own.
+    """
     records = np.frombuffer(data, np.uint64).reshape(-1, 2)
     if len(records) != archive.ids or bool((records[:, 1] >> np.uint64(32) != archive.number).any()):
-        raise ValueError(f"archive {archive.number} is not what its entry says")
+        raise ValueError(f"archive {archive.number} does not match its entry")
     return records
 
 
 def total(archives: Iterable[Archive]) -> int:
-    """Counts the ids that archives hold."""
     return sum(archive.ids for archive in archives)

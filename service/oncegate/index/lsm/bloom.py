@@ -1,10 +1,11 @@
-"""Puts Bloom filters before sorted runs: "not here" is certain, and saves a look-up; "maybe here" is looked up.
+"""Bloom filters before sorted runs: a certain "absent" saves a look-up; "maybe present" is looked up.
 
-Bloom, "Space/time trade-offs in hash coding with allowable errors" (CACM 1970). A filter is never truth: one that is
-full is not sound, and answers "maybe" to everything; an encoded one of another format, function or library is not read.
+Bloom, "Space/time trade-offs in hash coding with allowable errors" (CACM 1970). A filter is never authoritative: one
+that is overfull is not sound and answers "maybe" to everything. A saved filter of another format, function or library
+is ignored.
 
-blocked    one 64-bit word an id (`bloom_blocked`): what is used unless another is asked for
-pybloom    pybloom-live (`bloom_pybloom`), for whoever trusts a known library more; the extra `oncegate[pybloom]`
+blocked    one 64-bit word per id (`bloom_blocked`); the default
+pybloom    pybloom-live (`bloom_pybloom`), for users who prefer a known library; the extra `oncegate[pybloom]`
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,42 +21,41 @@ from oncegate.index.lsm.bloom_pybloom import PybloomFilter
 
 
 class Filter(Protocol):
-    """Holds a set of ids that forgets which. Ids: uint64 (n, 2), of which the low 96 bits count: a tag, a home of 32
-    bits.
+    """An approximate set of ids. Ids: uint64 (n, 2), of which the low 96 bits count: a tag, and a home of 32 bits.
 
-    They are taken for random, as fingerprints are. Adding and asking must not overlap.
+    Ids must be random, as fingerprints are. Adding and querying must not overlap.
     """
 
     def add(self, keys: U64) -> None:
-        """Takes the ids in; one that is taken in twice counts twice. More than `capacity`: it is no longer sound."""
+        """Adds ids; an id that is added twice counts twice. Beyond `capacity` the filter is no longer sound."""
 
     def might_hold(self, keys: U64) -> NDArray[np.bool_]:
-        """Tells of each id, bool (n,): False, it was not taken in; True, it was, or it is one of a share `fpr` of all
-        others."""
+        """Returns for each id, bool (n,): False, it was not added; True, it was, or it is a false positive (a share
+        `fpr`).
+        """
 
     def encode(self) -> Iterator[bytes]:
-        """Yields the filter in pieces of a MiB at most, which together are what `decode` reads; nothing is added
-        meanwhile."""
+        """Yields the filter in pieces of at most a MiB, for `decode`. Nothing may be added meanwhile."""
 
     @property
     def sound(self) -> bool:
-        """Tells whether its "not here" means anything; where it does not, `might_hold` is True throughout."""
+        """Returns whether a negative answer is reliable; if not, `might_hold` is True throughout."""
 
     @property
     def size_bytes(self) -> int:
-        """Counts the bytes of memory that it holds."""
+        """Returns the bytes of memory in use."""
 
     @property
     def ids(self) -> int:
-        """Counts the ids that it has taken in."""
+        """Returns the number of ids added."""
 
     @property
     def capacity(self) -> int:
-        """Tells how many ids it can take in."""
+        """Returns the number of ids it is designed for."""
 
     @property
     def fpr(self) -> float:
-        """Tells the share of others that it takes for its own once it is full, by design."""
+        """Returns the designed false-positive rate at full capacity."""
 
 
 class _FilterClass(Protocol):
@@ -73,26 +73,26 @@ KINDS: dict[str, _FilterClass] = {
 
 
 def require(kind: str) -> None:
-    """Raises ValueError, with what to install, where filters of this kind cannot be made."""
+    """Raises ValueError, naming the package to install, if filters of this kind cannot be made."""
     KINDS[kind].require()
 
 
 def make(kind: str, capacity: int, fpr: float) -> Filter:
-    """Makes an empty filter for `capacity` ids (0 will do) of which, when it is full, `fpr` of all others seem to be.
+    """Returns an empty filter for `capacity` ids, which may be 0, with false-positive rate `fpr` when full.
 
-    ValueError: there is no such kind, or its library is not installed; `fpr` is not above 0 and below 1.
+    Raises ValueError if the kind is unknown, its library is not installed, or `fpr` is not between 0 and 1, exclusive.
     """
     if kind not in KINDS:
-        raise ValueError(f"there is no filter {kind!r}: there are {', '.join(KINDS)}")
+        raise ValueError(f"unknown filter {kind!r}: use one of {', '.join(KINDS)}")
     if not 0 < fpr < 1:
-        raise ValueError(f"a false-positive rate lies between 0 and 1, both left out: {fpr}")
+        raise ValueError(f"a false-positive rate must be above 0 and below 1, got {fpr}")
     return KINDS[kind](max(1, capacity), fpr)
 
 
 def decode(data: bytes | memoryview) -> Filter | None:
-    """Reads a filter that `encode` made.
+    """Decodes a filter from `encode`.
 
-    None: it is damaged, or of another format, function or library; do without it.
+    Returns None if it is damaged, or of another format, function or library; then work without it.
     """
     parts = unpacked(data)
     if parts is None or parts[0] not in KINDS:

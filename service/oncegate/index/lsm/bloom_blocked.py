@@ -1,12 +1,13 @@
-"""Keeps a Bloom filter of 64-bit words: all bits of an id lie in one, so that asking costs one miss of the cache.
+"""A Bloom filter of 64-bit words: all bits of an id are in one word, so that a query costs one cache miss.
 
 "Register-blocked": Putze, Sanders and Singler, "Cache-, hash- and space-efficient Bloom filters" (JEA 2009); Lang,
-Neumann, Kemper and Boncz, "Performance-optimal filtering" (VLDB 2019). Words are not filled evenly, so that the usual
-formula promises too much: the size is found by inverting the rate as it is, over the Poisson distribution of ids in a
-word and the exact distribution of the bits that so many ids set there.
+Neumann, Kemper and Boncz, "Performance-optimal filtering" (VLDB 2019). Words fill unevenly, so the usual formula is too
+optimistic. The size is found by inverting the true rate, over the Poisson distribution of ids per word and the exact
+distribution of the bits that they set.
 
-An id's fingerprint is random already, so nothing is hashed: the word is chosen by the tag's upper half, in proportion,
-so that ids sorted by tag fill the filter from end to end; the bits by the tag's lower half and the home, six each.
+An id's fingerprint is already random, so nothing is hashed. The upper half of the tag chooses the word, proportionally,
+so that ids sorted by tag fill the filter from one end to the other. The lower half of the tag and the home choose the
+bits, six bits of them for each.
 """
 
 import math
@@ -23,14 +24,14 @@ from oncegate.compilation import compiled
 from oncegate.index.lsm.bloom_format import packed
 
 KIND = "blocked"
-# To be changed with anything that `_word` or `_bits` says; saved filters hold this text, where "place" is the home.
+# Change it with any change of `_word` or `_bits`. Saved filters hold this text, in which "place" is the home.
 FUNCTION = "tag and place, 6 bits a bit, 1"
 WORD_BITS = 64
 HASHES_MAX = 10  # six bits each of the 64 there are
 _LOW, _HALF = np.uint64(0xFFFF_FFFF), np.uint64(32)
 _SIX, _SIXTY_THREE, _ONE = np.uint64(6), np.uint64(63), np.uint64(1)
 _WORDS_MAX = 1 << 32
-# A word that holds more ids than this says yes to all but everything.
+# A word with more ids than this answers yes to almost everything.
 _IDS_MAX = 200
 _LOAD_MIN, _LOAD_MAX = 1e-9, 100.0
 
@@ -46,7 +47,7 @@ def _word(tag: np.uint64, words: Any) -> Any:
 
 @_helper
 def _bits(tag: np.uint64, home: np.uint64, hashes: int) -> Any:
-    """Computes the bits of an id in its word; some may be one."""
+    """Returns the bits of an id in its word; some may coincide."""
     drawn, bits = (tag & _LOW) << _HALF | home & _LOW, np.uint64(0)
     for _ in range(hashes):
         bits |= _ONE << (drawn & _SIXTY_THREE)
@@ -55,15 +56,14 @@ def _bits(tag: np.uint64, home: np.uint64, hashes: int) -> Any:
 
 
 def add(words: U64, hashes: int, keys: U64) -> None:
-    """Sets the bits of each id."""
     for i in range(keys.shape[0]):
         words[_word(keys[i, 0], words.size)] |= _bits(keys[i, 0], keys[i, 1], hashes)
 
 
 def might_hold(words: U64, hashes: int, keys: U64, at: I64, bits: U64, out: NDArray[np.bool_]) -> None:
-    """Fills `out`: whether all bits of an id are set. `at`, `bits`: scratch.
+    """Sets `out` to whether all bits of an id are set. at, bits: scratch.
 
-    First where to look, then nothing but looking: the processor waits for many words at once.
+    Computes all addresses first and reads afterwards, so that the processor waits for many words at once.
     """
     for i in range(keys.shape[0]):
         at[i] = _word(keys[i, 0], words.size)
@@ -73,7 +73,7 @@ def might_hold(words: U64, hashes: int, keys: U64, at: I64, bits: U64, out: NDAr
 
 
 class FilterKernels(NamedTuple):
-    """Holds the loops; both sets have the same calls, so that every test can run on either."""
+    """The filter's loops; both sets have the same signatures, so that every test can run on either."""
 
     add: Callable[..., None]
     might_hold: Callable[..., None]
@@ -84,9 +84,9 @@ COMPILED = FilterKernels(*(compiled(kernel) for kernel in PLAIN))
 
 
 class Design(NamedTuple):
-    """Chooses the numbers of one filter for a rate of wrong answers.
+    """The parameters of a filter for one false-positive rate.
 
-    `load`: ids a word when it is full.
+    load: ids per word when it is full.
     """
 
     hashes: int
@@ -95,7 +95,7 @@ class Design(NamedTuple):
 
 @lru_cache(maxsize=64)
 def design(fpr: float) -> Design:
-    """Computes how many bits an id sets, and at how many ids a word the rate is `fpr`: with the fewest words."""
+    """Returns the number of bits per id, and the load at which the rate is `fpr`, that need the fewest words."""
     return max((Design(hashes, _load(fpr, hashes)) for hashes in range(1, HASHES_MAX + 1)), key=lambda one: one.load)
 
 
@@ -109,7 +109,7 @@ def _load(fpr: float, hashes: int) -> float:
 
 
 def rate(load: float, hashes: int) -> float:
-    """Computes the share of ids never taken in whose bits are all set, at `load` ids a word."""
+    """Returns the share of absent ids whose bits are all set, at `load` ids per word."""
     ids = np.arange(_IDS_MAX + 1)
     poisson = np.exp(ids * math.log(load) - load - _LOG_FACTORIALS)
     seen = float(poisson @ _rates(hashes))
@@ -121,7 +121,7 @@ _LOG_FACTORIALS = np.array([math.lgamma(ids + 1) for ids in range(_IDS_MAX + 1)]
 
 @lru_cache(maxsize=HASHES_MAX)
 def _rates(hashes: int) -> NDArray[np.float64]:
-    """Computes the rate within a word that holds 0, 1, … ids: the expectation of (bits set / 64) ** hashes."""
+    """Returns the rate within a word that holds 0, 1, … ids: the expectation of (bits set / 64) ** hashes."""
     bits = np.arange(WORD_BITS + 1) / WORD_BITS
     shares, rates = np.zeros(WORD_BITS + 1), np.empty(_IDS_MAX + 1)
     shares[0] = 1.0  # of words with so many bits set
@@ -135,7 +135,7 @@ def _rates(hashes: int) -> NDArray[np.float64]:
 
 
 class BlockedFilter:
-    """Keeps a `Filter` in an array of words."""
+    """Implements `Filter` as an array of words."""
 
     def __init__(self, capacity: int, fpr: float, kernels: FilterKernels = COMPILED) -> None:
         self.capacity = capacity
@@ -145,31 +145,31 @@ class BlockedFilter:
         self._hashes, load = design(fpr)
         words = math.ceil(capacity / load)
         if words > _WORDS_MAX:
-            raise ValueError(f"{capacity} ids at {fpr} need {words} words, and {_WORDS_MAX} are all there can be")
+            raise ValueError(f"{capacity} ids at a rate of {fpr} need {words} words, above the limit of {_WORDS_MAX}")
         self._words: U64 = np.zeros(words, np.uint64)
 
     @staticmethod
     def require() -> None:
-        """Returns at once: nothing has to be installed."""
+        """Does nothing: no package is needed."""
 
     @property
     def sound(self) -> bool:
-        """Tells whether it holds no more ids than it was made for; where not, it passes everything."""
+        """Returns whether it holds no more ids than its capacity; beyond that it passes everything."""
         return self.ids <= self.capacity
 
     @property
     def size_bytes(self) -> int:
-        """Counts the bytes of its words."""
         return self._words.nbytes
 
     def add(self, keys: U64) -> None:
-        """Adds keys, uint64 of shape (n, 2); beyond its capacity nothing is written, for it passes everything then."""
+        """Adds keys, uint64 of shape (n, 2). Beyond its capacity nothing is written, since it then passes
+        everything."""
         self.ids += len(keys)
         if self.sound:
             self._kernels.add(self._words, self._hashes, keys)
 
     def might_hold(self, keys: U64) -> NDArray[np.bool_]:
-        """Tells of each key, uint64 of shape (n, 2), whether it may be there; False is certain."""
+        """Returns for each key, uint64 of shape (n, 2), whether it may be present; False is certain."""
         if not self.sound:
             return np.ones(len(keys), np.bool_)
         out, at, bits = np.empty(len(keys), np.bool_), np.empty(len(keys), np.int64), np.empty(len(keys), np.uint64)
@@ -184,14 +184,16 @@ class BlockedFilter:
 
     @classmethod
     def decode(cls, head: Mapping[str, Any], data: memoryview) -> "BlockedFilter | None":
-        """Reads a filter; None: of another function, or of another size than this version gives it."""
+        """Decodes a filter. Returns None if it is of another function or of another size than this version would
+        choose.
+        """
         if head["function"] != FUNCTION:
             return None
         made = cls(head["capacity"], head["fpr"])
         return made if made.restore(head, data) else None
 
     def restore(self, head: Mapping[str, Any], data: memoryview) -> bool:
-        """Takes over the words that `encode` gave; False, with no effect: they are not of this filter's size."""
+        """Replaces the words by encoded ones. Returns False, without effect, if they are not of this filter's size."""
         if (self._hashes, len(self._words)) != (head["hashes"], head["words"]):
             return False
         self._words = np.frombuffer(data, np.uint64).copy()

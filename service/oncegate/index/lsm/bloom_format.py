@@ -1,4 +1,4 @@
-"""Defines the bytes of a saved filter: format, kind, whatever its kind says about it, its bits, all under a CRC-32."""
+"""Defines the bytes of a saved filter: format, kind, the kind's own head, and its bits, all under a CRC-32."""
 
 import json
 import struct
@@ -10,13 +10,15 @@ VERSION = 1
 _MAGIC = b"ONCEBLM\0"
 _HEAD = struct.Struct("<8sII")  # magic, version, bytes of JSON
 _CRC = struct.Struct("<I")
-# A hundred megabytes copied or summed up at once would keep other threads waiting for the interpreter.
+# Copying or checksumming a hundred megabytes at once would block other threads of the interpreter.
 PIECE_BYTES = 1 << 20
 
 
 def packed(kind: str, head: Mapping[str, Any], bits: bytes | memoryview) -> Iterator[bytes]:
-    """Yields the filter in pieces; the bits must not change before the last. `head`: what JSON can hold; function and
-    library by name and version."""
+    """Yields the filter in pieces. The bits must not change before the last one.
+
+    head: JSON values, including function and library by name and version.
+    """
     text = json.dumps({"kind": kind, **head}).encode()
     start = _HEAD.pack(_MAGIC, VERSION, len(text)) + text
     yield start
@@ -29,7 +31,7 @@ def packed(kind: str, head: Mapping[str, Any], bits: bytes | memoryview) -> Iter
 
 
 def unpacked(data: bytes | memoryview) -> tuple[str, dict[str, Any], memoryview] | None:
-    """Returns kind, head and bits; None: damaged, or of another version."""
+    """Returns kind, head and bits; None if damaged, or of another version."""
     view = memoryview(data)
     end = len(view) - _CRC.size
     if end < _HEAD.size or _CRC.unpack(view[end:])[0] != zlib.crc32(view[:end]):

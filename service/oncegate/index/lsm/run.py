@@ -1,13 +1,13 @@
-"""Keeps ids that left memory in a sorted run: a file that is looked into by 4,096-byte blocks.
+"""Keeps ids that left memory in a sorted run: a file that is read in blocks of 4,096 bytes.
 
-    header    magic, version, blocks of it, length of what follows: the caller's words about the run, as JSON
+    header    magic, version, blocks of it, length of what follows: the caller's metadata of the run, as JSON
     data      255 records of 16 bytes a block: tag u64, home u32, archive u32; its number, the run's salt, its CRC-32
     fences    the first tag of each data block
     footer    magic, version, blocks of each part, records, the CRC-32s of header and fences
 
-All little-endian, and every byte is under a CRC-32: header and footer under one in their last four bytes. The salt is
-the header's, so that a block of another run is not taken for one of this. Sorted strings behind an index of their
-blocks are Bigtable's SSTables (Chang et al., 2006), a Bloom filter before each is theirs as well (`index.filters`).
+All integers are little-endian, and every byte is covered by a CRC-32; header and footer end with theirs. The salt is
+the header's CRC, so that a block of another run is detected. Sorted records behind an index of their blocks are
+Bigtable's SSTables (Chang et al., 2006), as is the Bloom filter before each (`index.lsm.bloom`).
 """
 
 import json
@@ -37,13 +37,13 @@ _NONE = np.empty((0, 2), np.uint64)
 
 
 class RunDamaged(ValueError):
-    """Says that a run's bytes are not those of a run of this version: it is to be made again from the ledger."""
+    """Raised when bytes are not a run of this version: the run must be made again from the ledger."""
 
 
 def sorted_records(records: U64, *, own: bool = False, kernels: RunKernels = COMPILED) -> U64:
-    """Sorts the records, uint64 (n, 2), by tag, home, archive. `own`: theirs may be used, and half the memory.
+    """Sorts the records, uint64 (n, 2), by tag, home, archive. own: their memory may be reused, which saves half of it.
 
-    By the highest 27 bits of the tags first, which leaves little to be done where tags are random.
+    Sorts by the highest 27 bits of the tags first, which leaves little to do if tags are random.
     """
     here, there = np.ascontiguousarray(records), np.empty_like(records)
     spare = here if own else np.empty_like(records)
@@ -56,9 +56,9 @@ def sorted_records(records: U64, *, own: bool = False, kernels: RunKernels = COM
 
 
 def encode(chunks: Iterable[U64], meta: Meta, kernels: RunKernels = COMPILED) -> Iterator[bytes]:
-    """Yields the bytes of a run. `chunks`: uint64 (n, 2), a record a row: the tag; home below archive.
+    """Yields the bytes of a run. chunks: uint64 (n, 2), one record per row: the tag, and the home below the archive.
 
-    ValueError: the records do not ascend by tag and home, within a chunk or from one to the next.
+    Raises ValueError if the records do not ascend by tag and home, within a chunk or from one to the next.
     """
     header = _header(meta)
     yield header
@@ -77,20 +77,20 @@ def encode(chunks: Iterable[U64], meta: Meta, kernels: RunKernels = COMPILED) ->
 
 
 def _ascending(chunks: Iterable[U64], kernels: RunKernels) -> Iterator[U64]:
-    """Yields the chunks that hold anything. ValueError: they do not ascend."""
+    """Yields the chunks that are not empty. Raises ValueError if they do not ascend."""
     last = np.empty((0, 2), np.uint64)
     for chunk in chunks:
         if len(chunk):
             chunk = np.ascontiguousarray(chunk, np.uint64)
             seam = np.concatenate([last, chunk[:1]])
             if kernels.ascending(seam) < len(seam) or kernels.ascending(chunk) < len(chunk):
-                raise ValueError("the records of a run ascend by tag and home; sort them, and leave doubles out")
+                raise ValueError("the records of a run must ascend by tag and home, without repetitions")
             last = chunk[-1:].copy()
             yield chunk
 
 
 def _pieces(chunks: Iterable[U64]) -> Iterator[U64]:
-    """Yields the records of the chunks in pieces of whole blocks, but for the last."""
+    """Yields the records of the chunks in pieces of whole blocks, except for the last piece."""
     room, filled = np.empty((_PIECE_BLOCKS * BLOCK_RECORDS, 2), np.uint64), 0
     for chunk in chunks:
         taken = 0
@@ -125,13 +125,13 @@ def _crc_of(sealed: bytes | memoryview) -> int:
 
 
 class Run:
-    """Reads a run that was opened: header, fences and footer verified and held, blocks verified where they are touched.
+    """An open run: header, fences and footer are verified and kept in memory, blocks are verified when first read.
 
-    Made from its bytes, which may lie on a disk (`mmap`); they must not change. May be used by several threads.
+    Made from its bytes, which may be a memory map; they must not change. Usable by several threads.
     """
 
     def __init__(self, data: memoryview, name: str = "run", kernels: RunKernels = COMPILED) -> None:
-        """Opens a run from its bytes; `name` is for messages. RunDamaged."""
+        """Opens a run from its bytes. name: for messages. Raises RunDamaged."""
         self.name = name
         self._kernels = kernels
         self._data = data = memoryview(data).toreadonly()
@@ -154,25 +154,25 @@ class Run:
         footer = data[-BLOCK_BYTES:]
         self._require(zlib.crc32(footer[: -_CRC.size]) == _crc_of(footer), "its footer is damaged")
         magic, version, header, blocks, fences, records, salt, fences_crc = _FOOT.unpack(footer[: _FOOT.size])
-        self._require(magic == _FOOTER and version == VERSION, f"version {version} is not known")
+        self._require(magic == _FOOTER and version == VERSION, f"unknown version {version}")
         whole = (header + blocks + fences + 1) * BLOCK_BYTES == size_bytes
         parts = blocks == -(-records // BLOCK_RECORDS) and fences == _blocks(8 * blocks)
-        self._require(whole and parts and header > 0, "its parts do not add up")
+        self._require(whole and parts and header > 0, "its parts are inconsistent")
         return header, blocks, fences, records, salt, fences_crc
 
     def _read_header(self, header: memoryview) -> Meta:
-        self._require(_crc_of(header) == self._salt, "its header and its footer do not belong together")
+        self._require(_crc_of(header) == self._salt, "its header and its footer do not match")
         self._require(zlib.crc32(header[: -_CRC.size]) == self._salt, "its header is damaged")
         magic, version, blocks, length = _HEAD.unpack(header[: _HEAD.size])
-        self._require(magic == _HEADER and version == VERSION, f"version {version} is not known")
+        self._require(magic == _HEADER and version == VERSION, f"unknown version {version}")
         self._require(blocks * BLOCK_BYTES == len(header), "its header has another length")
         meta: Meta = json.loads(bytes(header[_HEAD.size : _HEAD.size + length]))
         return meta
 
     def let_go(self) -> None:
-        """Unmaps in small pieces, from any thread, what nobody looks into any more, or hardly.
+        """Unmaps the run in small pieces, from any thread, once hardly any look-up uses it.
 
-        All at once, when the last reference goes, a gigabyte of it would hold up everything for some 30 ms.
+        Unmapping a gigabyte at once, when the last reference goes, would block everything for some 30 ms.
         """
         under = self._data.obj
         if isinstance(under, mmap.mmap):
@@ -181,19 +181,18 @@ class Run:
 
     @property
     def blocks(self) -> int:
-        """Counts the blocks of records that there are."""
         return len(self._blocks)
 
     @property
     def size_bytes(self) -> int:
-        """Counts the bytes of memory that it holds, the blocks not counted."""
+        """Returns the bytes of memory in use, without the blocks."""
         return self._fences.nbytes + self._seen.nbytes
 
     def find(self, keys: U64) -> I64:
-        """Returns the archive that each id came with, int64 (n,), -1 where it is not here; `keys`: uint64 (n, 2).
+        """Returns the archive of each id, int64 (n,), -1 if it is absent. keys: uint64 (n, 2).
 
-        A key is the tag, and the home in the low 32 bits of its second word; the others do not count.
-        RunDamaged: a block is not what was written; nothing is answered.
+        A key is the tag, and the home in the low 32 bits of its second word; the other bits are ignored. Raises
+        RunDamaged, without any answer, if a block was altered.
         """
         archives = np.full(len(keys), -1, np.int64)
         if len(self._blocks) and len(keys):
@@ -203,8 +202,9 @@ class Run:
         return archives
 
     def records(self, first: int, last: int) -> U64:
-        """Returns the records of the blocks from `first` to before `last`, uint64 (n, 2), each block verified.
-        RunDamaged."""
+        """Returns the records of the blocks from `first` to before `last`, uint64 (n, 2). Verifies each block. Raises
+        RunDamaged.
+        """
         assert 0 <= first <= last <= self.blocks
         out = np.empty((min(self.size, last * BLOCK_RECORDS) - min(self.size, first * BLOCK_RECORDS), 2), np.uint64)
         self._require_whole(self._kernels.unpack(*self._all(), first, last, out))
@@ -218,7 +218,7 @@ class Run:
 
 
 class _Reader:
-    """Reads a run from its first block to its last; `buffer`: what was read of it and not yet given."""
+    """Reads a run from its first block to its last. buffer: records that were read and not yet given."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -230,7 +230,7 @@ class _Reader:
         return self._next < self._run.blocks
 
     def read(self) -> None:
-        """Reads some blocks more. RunDamaged."""
+        """Reads some more blocks. Raises RunDamaged."""
         last = min(self._next + _WINDOW_BLOCKS, self._run.blocks)
         more, self._next = self._run.records(self._next, last), last
         self.buffer = np.concatenate([self.buffer, more]) if len(self.buffer) else more
@@ -241,10 +241,10 @@ class _Reader:
 
 
 def merge(runs: Sequence[Run], keep: U8, kernels: RunKernels = COMPILED) -> Iterator[U64]:
-    """Yields the records of all runs in chunks of some 10,000 each run, as `encode` takes them.
+    """Yields the records of all runs for `encode`, in chunks of some 10,000 per run.
 
-    `keep`, by archive: 0 leaves its records out. Of several records of one id that with the lowest archive is kept.
-    RunDamaged; ValueError: a record names an archive that `keep` does not reach.
+    keep: by archive; 0 omits its records. Of several records of one id, the one with the lowest archive is kept. Raises
+    RunDamaged, and ValueError if a record names an archive beyond `keep`.
     """
     readers = [_Reader(run) for run in runs]
     while True:
@@ -253,7 +253,7 @@ def merge(runs: Sequence[Run], keep: U8, kernels: RunKernels = COMPILED) -> Iter
                 reader.read()
         going_on = [reader for reader in readers if reader.has_more]
         if going_on:
-            # Of the tag itself there may be more in the next block.
+            # The next block may have more records of this tag.
             end = min(reader.buffer[-1, 0] for reader in going_on)
             parts = [reader.give(int(kernels.below(reader.buffer, end))) for reader in readers]
         else:
@@ -261,7 +261,7 @@ def merge(runs: Sequence[Run], keep: U8, kernels: RunKernels = COMPILED) -> Iter
         chunk = _joined([part for part in parts if len(part)], kernels)
         count = int(kernels.settle(chunk, keep))
         if count < 0:
-            raise ValueError(f"a record is of an archive beyond the {len(keep)} that are known")
+            raise ValueError(f"a record names an archive beyond the {len(keep)} known ones")
         if count:
             yield chunk[:count]
         if not going_on:
@@ -272,7 +272,7 @@ def merge(runs: Sequence[Run], keep: U8, kernels: RunKernels = COMPILED) -> Iter
 
 
 def _joined(parts: list[U64], kernels: RunKernels) -> U64:
-    """Joins all sequences to one, a new array, two by two."""
+    """Merges all sequences into a new array, two by two."""
     if not parts:
         return _NONE.copy()
     if len(parts) == 1:

@@ -1,12 +1,11 @@
-"""Loops over sorted runs: checks blocks, finds ids, packs records, merges.
+"""Loops over sorted runs: they verify blocks, find ids, pack records and merge.
 
-Plain scalar loops. `PLAIN` runs them as they are and is the reference; `COMPILED` is the same by numba. All of them
-stand here, for numba's cache looks at one file only to know whether it is stale.
+Plain scalar loops. `PLAIN` runs them uncompiled and is the reference; `COMPILED` is the same by numba. They are all in
+this file, since numba's cache checks only one file for changes.
 
-A record is two 64-bit words: the tag; the home's 32 bits below the archive's 32. Records ascend by (tag, home). A
-block is 512 words: 255 records, its number below the run's salt, and the CRC-32 of all that (ISO 3309, as zlib's;
-eight bytes a step: Kounavis and Berry, "Novel table lookup-based algorithms for high-performance CRC generation",
-2008).
+A record is two 64-bit words: the tag, and the home's 32 bits below the archive's 32. Records ascend by (tag, home). A
+block is 512 words: 255 records, its number below the run's salt, and the CRC-32 of all that (ISO 3309, as zlib's; eight
+bytes per step: Kounavis and Berry, "Novel table lookup-based algorithms for high-performance CRC generation", 2008).
 """
 
 import zlib
@@ -31,7 +30,7 @@ _DIGIT = np.uint64(_DIGITS - 1)
 
 
 def _tables() -> NDArray[np.uint64]:
-    """Computes tables of CRCs; row k: what a byte does to the CRC of the k bytes behind it."""
+    """Computes CRC tables. Row k: the effect on the CRC of a byte that is followed by k others."""
     first = [zlib.crc32(bytes([byte])) ^ zlib.crc32(b"\0") for byte in range(256)]
     rows = [first]
     for _ in range(7):
@@ -49,7 +48,7 @@ def _helper(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @_helper
 def _crc_step(crc: Any, word: Any) -> Any:
-    """Returns the CRC of eight bytes more."""
+    """Returns the CRC after eight more bytes."""
     low, high = (crc ^ word) & _LOW, word >> _HALF
     crc = _T7[low & _BYTE] ^ _T6[low >> np.uint64(8) & _BYTE]
     crc ^= _T5[low >> np.uint64(16) & _BYTE] ^ _T4[low >> np.uint64(24)]
@@ -59,7 +58,6 @@ def _crc_step(crc: Any, word: Any) -> Any:
 
 @_helper
 def _crc(words: U64) -> Any:
-    """Returns the CRC-32 of a block's first 511 words."""
     crc = _LOW
     for i in range(_CRC):
         crc = _crc_step(crc, words[i])
@@ -68,7 +66,7 @@ def _crc(words: U64) -> Any:
 
 @_helper
 def _four_crcs(a: U64, b: U64, c: U64, d: U64) -> Any:
-    """Computes the CRCs of four blocks at a time, for each step waits for the one before it."""
+    """Computes the CRCs of four blocks at once, since each step of one depends on the previous one."""
     of_a, of_b, of_c, of_d = _LOW, _LOW, _LOW, _LOW
     for i in range(_CRC):
         of_a, of_b = _crc_step(of_a, a[i]), _crc_step(of_b, b[i])
@@ -93,7 +91,7 @@ def _crcs(blocks: U64, first: Any, last: Any) -> Any:
 
 @_helper
 def _is_whole(blocks: U64, block: Any, crc: Any, fences: U64, salt: Any) -> bool:
-    """Tells whether a block of this CRC is the one that was written, and of this run."""
+    """Returns whether a block with this CRC is intact and belongs to this run."""
     words = blocks[block]
     stamp = np.uint64(block) | np.uint64(salt) << _HALF
     return bool(words[_NUMBER] == stamp and words[0] == fences[block] and words[_CRC] == crc)
@@ -101,7 +99,9 @@ def _is_whole(blocks: U64, block: Any, crc: Any, fences: U64, salt: Any) -> bool
 
 @_helper
 def _block_of(fences: U64, tag: np.uint64) -> Any:
-    """Finds the last block whose first tag is not above, -1: none; from where it would be were tags even, outwards."""
+    """Returns the last block whose first tag is not above `tag`, or -1. Searches outwards from an interpolated
+    position.
+    """
     count = np.int64(fences.size)
     guess = min(np.int64(np.float64(tag) / _SPAN * count), count - 1)
     low, high, step = guess, guess + 1, np.int64(1)
@@ -125,14 +125,14 @@ def _block_of(fences: U64, tag: np.uint64) -> Any:
 
 @_helper
 def _is_below(words: U64, i: Any, tag: np.uint64, home: np.uint64) -> bool:
-    """Tells whether record i comes before this id."""
+    """Returns whether record i comes before this id."""
     own_tag = words[2 * i]
     return bool(own_tag < tag or (own_tag == tag and words[2 * i + 1] & _LOW < home))
 
 
 @_helper
 def _in_block(words: U64, count: Any, guess: Any, tag: np.uint64, home: np.uint64) -> Any:
-    """Finds the archive of an id in a block of `count` records, or -1."""
+    """Returns the archive of an id in a block of `count` records, or -1. guess: where to start."""
     at = guess
     while at < count and _is_below(words, at, tag, home):
         at += 1
@@ -145,13 +145,13 @@ def _in_block(words: U64, count: Any, guess: Any, tag: np.uint64, home: np.uint6
 
 @_helper
 def _count(block: Any, records: int) -> Any:
-    """Computes how many records a block holds."""
+    """Returns the number of records in a block."""
     return min(np.int64(BLOCK_RECORDS), records - np.int64(block) * BLOCK_RECORDS)
 
 
 @_helper
 def _guess(fences: U64, block: Any, count: Any, tag: np.uint64) -> Any:
-    """Computes where in its block a tag would stand were they even."""
+    """Returns the interpolated position of a tag in its block."""
     above = np.float64(fences[block + 1]) if block + 1 < fences.size else _SPAN
     below = np.float64(fences[block])
     part = (np.float64(tag) - below) / (above - below) if above > below else 0.0
@@ -160,7 +160,7 @@ def _guess(fences: U64, block: Any, count: Any, tag: np.uint64) -> Any:
 
 @_helper
 def _check_four(blocks: U64, fences: U64, salt: Any, seen: U8, four: I64) -> Any:
-    """Checks these blocks; returns the first of them that is damaged, or -1."""
+    """Verifies these four blocks. Returns the first damaged one, or -1."""
     crcs = _four_crcs(blocks[four[0]], blocks[four[1]], blocks[four[2]], blocks[four[3]])
     for i in range(4):
         if not _is_whole(blocks, four[i], crcs[i], fences, salt):
@@ -171,7 +171,7 @@ def _check_four(blocks: U64, fences: U64, salt: Any, seen: U8, four: I64) -> Any
 
 @_helper
 def _check_unseen(blocks: U64, fences: U64, salt: Any, seen: U8, at: I64) -> Any:
-    """Checks those of the blocks never looked into, as long as there are four; returns a damaged one, or -1."""
+    """Verifies the blocks that were never read, as long as there are four. Returns a damaged one, or -1."""
     four, waiting = np.empty(4, np.int64), 0
     for i in range(at.size):
         if at[i] >= 0 and seen[at[i]] == 0:
@@ -187,10 +187,11 @@ def _check_unseen(blocks: U64, fences: U64, salt: Any, seen: U8, at: I64) -> Any
 def find(
     blocks: U64, fences: U64, records: int, salt: int, seen: U8, tags: U64, homes: U64, at: I64, archives: I64
 ) -> int:
-    """Fills `archives`: of each (tag, home) where it is, else -1; returns the number of a damaged block, or -1.
+    """Sets `archives` to the archive of each (tag, home), or -1. Returns the number of a damaged block, or -1.
 
-    A block is checked the first time that it is touched: then `seen` gets 1. `at`: scratch, one an id. First where to
-    look, then a look at each, so that the processor waits for many at once, then blocks by fours, then the search.
+    A block is verified when it is first read; `seen` is then 1. at: scratch, one element per id. Computes all positions
+    first, then touches each block, so that the processor waits for many at once; then verifies blocks by fours and
+    searches.
     """
     for i in range(tags.size):
         at[i] = _block_of(fences, tags[i])
@@ -219,9 +220,9 @@ def find(
 
 
 def unpack(blocks: U64, fences: U64, records: int, salt: int, first: int, last: int, out: U64) -> int:
-    """Copies the records of the blocks from `first` to before `last`, each checked.
+    """Copies the records of the blocks from `first` to before `last`, and verifies each block.
 
-    Returns the number of a damaged one, or -1.
+    Returns the number of a damaged block, or -1.
     """
     count, crcs = np.int64(0), _crcs(blocks, first, last)
     for block in range(first, last):
@@ -234,7 +235,7 @@ def unpack(blocks: U64, fences: U64, records: int, salt: int, first: int, last: 
 
 
 def pack(records: U64, number: int, salt: int, blocks: U64) -> None:
-    """Writes the records to as many blocks as they take, the first with this number."""
+    """Writes the records to as many blocks as they need. number: that of the first block."""
     for block in range(blocks.shape[0]):
         words, first = blocks[block], block * BLOCK_RECORDS
         count = min(BLOCK_RECORDS, records.shape[0] - first)
@@ -248,7 +249,8 @@ def pack(records: U64, number: int, salt: int, blocks: U64) -> None:
 
 
 def ascending(records: U64) -> int:
-    """Finds the first record that does not come after the one before it; as many as there are: each does."""
+    """Returns the index of the first record that does not come after the previous one; the number of records if
+    none."""
     count: int = records.shape[0]
     for i in range(1, count):
         before, tag = records[i - 1, 0], records[i, 0]
@@ -259,12 +261,12 @@ def ascending(records: U64) -> int:
 
 @_helper
 def _rest(word: np.uint64) -> Any:
-    """Returns a record's second word such that records of one tag ascend by it: home, then archive."""
+    """Returns a record's second word in a form by which records of one tag ascend: home, then archive."""
     return word << _HALF | word >> _HALF
 
 
 def distribute(records: U64, digit: int, out: U64) -> None:
-    """Does one pass of a radix sort from the least significant digit: stable, by 9 of the highest 27 bits of tags."""
+    """Does one pass of a stable LSD radix sort, by 9 of the highest 27 bits of tags."""
     shift, ends = np.uint64(37 + 9 * digit), np.zeros(_DIGITS, np.int64)
     for i in range(records.shape[0]):
         ends[records[i, 0] >> shift & _DIGIT] += 1
@@ -280,7 +282,7 @@ def distribute(records: U64, digit: int, out: U64) -> None:
 
 
 def insert(records: U64, moves_max: int) -> bool:
-    """Sorts by insertion what is nearly sorted; False: it is not, and more moves than that would be needed."""
+    """Sorts nearly sorted records by insertion. Returns False if that needs more than `moves_max` moves."""
     moves = np.int64(0)
     for i in range(1, records.shape[0]):
         tag, word, at = records[i, 0], records[i, 1], i
@@ -299,7 +301,7 @@ def insert(records: U64, moves_max: int) -> bool:
 def join(older: U64, newer: U64, out: U64) -> None:
     """Merges two sequences of records by tag, home and archive into `out`, which is as long as both.
 
-    Which comes first cannot be foretold, so nothing branches on it.
+    Branch-free, since the branch would be unpredictable.
     """
     i, j, at = np.intp(0), np.intp(0), np.intp(0)
     while i < older.shape[0] and j < newer.shape[0]:
@@ -314,9 +316,9 @@ def join(older: U64, newer: U64, out: U64) -> None:
 
 
 def settle(records: U64, keep: U8) -> int:
-    """Leaves out, where they stand, records of archives that are not in `keep`, and of an id all but the first.
+    """Removes in place the records of archives that are not in `keep`, and all but the first of each id.
 
-    Returns how many are left; -1: `keep` does not reach an archive, and nothing is to be used.
+    Returns the number of records left; -1 if `keep` does not cover an archive, and then the records are unusable.
     """
     count, last_tag, last_home, first = np.intp(0), np.uint64(0), np.uint64(0), True
     for i in range(records.shape[0]):
@@ -332,7 +334,7 @@ def settle(records: U64, keep: U8) -> int:
 
 
 def below(records: U64, tag: np.uint64) -> int:
-    """Counts the records, from the first on, that are of lower tags; they ascend."""
+    """Counts the leading records with lower tags. The records must ascend."""
     low, high = np.intp(0), np.intp(records.shape[0])
     while low < high:
         middle = (low + high) // 2
@@ -344,7 +346,7 @@ def below(records: U64, tag: np.uint64) -> int:
 
 
 class RunKernels(NamedTuple):
-    """Holds the loops; both sets have the same calls, so that every test can run on either."""
+    """The loops over runs; both sets have the same signatures, so that every test can run on either."""
 
     find: Callable[..., int]
     unpack: Callable[..., int]

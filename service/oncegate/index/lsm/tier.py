@@ -1,7 +1,7 @@
-"""Looks up ids that left the table, in sorted runs, each behind a Bloom filter (MillWheel's shape, VLDB 2013).
+"""Looks up ids that left the table in sorted runs, each behind a Bloom filter, like MillWheel (VLDB 2013).
 
-A filter only ever skips a look-up. One that is not sound (full, of another version, or none) is passed over: then every
-id is looked up. What a run answers is an archive; what its ids are now, the ledger's entries say (`lsm.archives`).
+A filter only ever skips a look-up. If it is not sound (overfull, of another version, or missing), every id is looked
+up. A run answers with an archive; the ledger's entries determine the state of its ids (`lsm.archives`).
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from oncegate.index.lsm.archives import GONE, Archive, ArchiveIndex
 from oncegate.index.lsm.bloom import Filter, make
 from oncegate.index.lsm.run import Run, RunDamaged, encode, merge, sorted_records
 
-# More of them cost every new id as many looks, and share out one rate of false positives.
+# Each further run costs one more probe per new id and a share of the false-positive rate.
 RUNS_MAX = 4
 
 
@@ -24,7 +24,8 @@ RUNS_MAX = 4
 class ColdRun:
     """Looks up ids in one sorted run, behind its filter.
 
-    `archives`: numbers of those whose ids it holds. `damaged`: why it answers nothing any more.
+    archives: numbers of the archives whose ids it holds.
+    damaged: why it no longer answers.
     """
 
     name: str
@@ -34,13 +35,15 @@ class ColdRun:
     damaged: str | None = None
 
     def candidates(self, ids: U64) -> NDArray[np.intp]:
-        """Chooses which of the ids, shape (n, 2), must be looked up: all but those that are not here for sure."""
+        """Returns the indexes of ids, shape (n, 2), that must be looked up: all that the filter does not exclude."""
         if self.filter is None or not self.filter.sound:
             return np.arange(len(ids))
         return np.flatnonzero(self.filter.might_hold(ids))
 
     def find(self, ids: U64) -> I64:
-        """Returns the archive of each id, int64 (n,), or -1. Raises Recovering: the run is damaged, and made again."""
+        """Returns the archive of each id, int64 (n,), or -1. Raises Recovering if the run is damaged; it is then
+        rebuilt.
+        """
         if self.damaged is None:
             try:
                 return self.run.find(ids)
@@ -54,10 +57,12 @@ class ColdRun:
 
 @dataclass
 class LookupStats:
-    """Counts what look-ups of cold ids came to.
+    """Counts look-ups of cold ids and their results.
 
-    `asked`: ids asked about, each once. `hits`: those that some run holds. `looked_up`: look-ups in runs, several
-    an id perhaps. `in_vain`: those of ids that no run holds. What filters passed over is asked × runs − looked_up.
+    asked: number of ids, each counted once.
+    hits: ids that some run holds.
+    looked_up: look-ups in runs, perhaps several per id; filters skipped asked × runs − looked_up.
+    in_vain: look-ups of ids that no run holds.
     """
 
     asked: int = 0
@@ -66,20 +71,21 @@ class LookupStats:
     in_vain: int = 0
 
     def ended(self, asked: int, hits: Sequence[NDArray[np.intp]], misses: Sequence[NDArray[np.intp]]) -> None:
-        """Counts a request of `asked` ids; of each run, the indices of those that it held, and was asked for in
-        vain."""
+        """Counts a request of `asked` ids. hits, misses: for each run, the indices of ids that it held, and did not
+        hold.
+        """
         is_hit = np.zeros(asked, np.bool_)
         for indices in hits:
             is_hit[indices] = True
         self.asked += asked
         self.hits += int(np.count_nonzero(is_hit))
         self.looked_up += sum(map(len, (*hits, *misses)))
-        # A run's filter that was wrong about an id of another run tells nothing of ids that are new.
+        # A false positive for an id of another run says nothing about new ids.
         self.in_vain += sum(int(np.count_nonzero(~is_hit[indices])) for indices in misses)
 
     @property
     def false_positive_rate(self) -> float:
-        """Tells how many look-ups were in vain for each id that is in no run, measured, over all runs; 0 before any."""
+        """Returns the measured number of useless look-ups per id that is in no run, over all runs; 0 before any."""
         absent = self.asked - self.hits
         return self.in_vain / absent if absent > 0 else 0.0
 
@@ -88,7 +94,8 @@ class LookupStats:
 class ColdTier:
     """Answers for all ids that left memory, from a few sorted runs.
 
-    `runs`: the oldest and largest first. `when_damaged` is called whenever one could not answer.
+    runs: the oldest and largest first.
+    when_damaged: called whenever a run could not answer.
     """
 
     archives: ArchiveIndex
@@ -97,10 +104,9 @@ class ColdTier:
     when_damaged: Callable[[], None] = lambda: None
 
     def find(self, ids: U64) -> I64 | None:
-        """Returns the live archive of each id, int64 (n,), -1 for none; `ids`: uint64 (n, 2), tag and home. None: no
-        id has one, as with most requests of few ids.
+        """Returns the live archive of each id, int64 (n,), -1 for none. ids: uint64 (n, 2), tag and home.
 
-        Raises Recovering: what one of them is cannot be known now.
+        Returns None if no id has one, as for most requests of few ids. Raises Recovering if a run could not answer.
         """
         live_archives = None
         hits: list[NDArray[np.intp]] = []
@@ -128,46 +134,50 @@ class ColdTier:
         return live_archives
 
     def replace(self, gone: Sequence[ColdRun], by: Sequence[ColdRun]) -> None:
-        """Replaces runs at once: `by` stands where the first of `gone` stood, or last."""
+        """Replaces runs at once. The new runs are inserted at the position of the first old one, or last."""
         runs = [run for run in self.runs if run not in gone]
         at = min((index for index, run in enumerate(self.runs) if run in gone), default=len(runs))
         runs[at:at] = by
         self.runs = runs
 
     def missing(self) -> list[Archive]:
-        """Lists live archives that are in no sound run: nothing is dropped for them, or it must be made again."""
+        """Returns live archives that are in no sound run: their ids are not dropped yet, or the run must be made
+        again."""
         in_runs = {number for run in self.runs if run.damaged is None for number in run.archives}
         return [archive for archive in self.archives.live if archive.number not in in_runs]
 
     def damaged(self) -> list[ColdRun]:
-        """Lists the runs that answer nothing any more."""
+        """Returns the runs that no longer answer."""
         return [run for run in self.runs if run.damaged is not None]
 
     def idle(self) -> list[ColdRun]:
-        """Lists runs of which nothing is known any more."""
+        """Returns runs all of whose archives are gone."""
         return [run for run in self.runs if not any(number in self.archives.by_number for number in run.archives)]
 
     def live_ids(self, run: ColdRun) -> int:
-        """Counts how many of a run's ids are known still."""
+        """Counts the ids of a run that are still known."""
         known = (self.archives.by_number.get(number) for number in run.archives)
         return sum(archive.ids for archive in known if archive is not None)
 
     @property
     def size_bytes(self) -> int:
-        """Counts the bytes of filters and fences in memory."""
+        """Returns the bytes of filters and fences in memory."""
         filters = sum(run.filter.size_bytes for run in self.runs if run.filter is not None)
         return filters + sum(run.run.size_bytes for run in self.runs)
 
 
 def fpr_of(tier_index: int, cold_fpr: float) -> float:
-    """Returns the rate of the filter of the run at this index of the tier, 0 the oldest and largest: halves, so that
-    their sum is no more than `cold_fpr` whichever runs there are, and the most ids have the cheapest filter."""
+    """Returns the filter rate of the run at this index of the tier, 0 the oldest and largest.
+
+    Rates are halved from run to run, so that their sum is at most `cold_fpr` for any runs, and the most ids have the
+    cheapest filter.
+    """
     halvings: int = min(tier_index + 1, RUNS_MAX - 1)
     return cold_fpr / (1 << halvings)
 
 
 def warm_up() -> None:
-    """Compiles what looks into runs, or loads it from numba's cache, so that no request waits for it."""
+    """Compiles the look-up in runs, or loads it from numba's cache, so that no request waits for it."""
     ids, sieve = np.ones((1, 2), np.uint64), make("blocked", 1, 0.01)
     sieve.add(ids)
     run = Run(memoryview(b"".join(encode([sorted_records(ids)], {}))))

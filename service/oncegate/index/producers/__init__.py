@@ -1,1 +1,1 @@
-"""Knows epochs, watermarks and intervals of sequences of each producer."""
+"""Epochs, watermarks and sequence intervals of each producer."""

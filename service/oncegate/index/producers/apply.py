@@ -1,4 +1,4 @@
-"""Applies entries to the store of producers, and takes them back: the one way in which entries change it."""
+"""Applies ledger entries to the store of producers, and undoes them: the only way in which entries change it."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -33,14 +33,14 @@ from oncegate.index.producers.store import (
 )
 
 ProducerUndo = Callable[[], None]
-# Who was followed and registers again, by a late copy of its request, is among the last few.
+# A superseded token that registers again, by a late copy of its request, is among the last few.
 PAST_TOKENS = 8
-# Settled calls that may still be repeated: far more than an attempt has in flight. Looked at when twice as many.
+# Ended calls that may still be repeated: far more than an attempt has in flight. Pruned at twice this number.
 CALLS_KEPT = 256
 
 
 def apply(store: ProducerStore, position: int, entry: Entry, now_ms: int = 0) -> ProducerUndo | None:
-    """Applies one entry; returns what takes it back, the newest first, or None when it is about no producer."""
+    """Applies one entry. Returns its undo, or None if it concerns no producer. Undo the newest first."""
     match entry:
         case DriverRegistered():
             return _register_driver(store, position, entry)
@@ -74,7 +74,8 @@ def _register_driver(store: ProducerStore, position: int, entry: DriverRegistere
 
 
 def _register(store: ProducerStore, position: int, entry: ProducerRegistered, now_ms: int) -> ProducerUndo:
-    """Marks what the epoch before held as left by it: its holder is fenced, and nobody settles it any more."""
+    """Marks what the previous epoch held as left by it: its holder is fenced and can no longer complete or release
+    it."""
     before = store.producers.get(entry.producer)
     old = before or ProducerState(entry.producer, entry.producer_id, entry.driver)
     assert (old.number, old.driver, old.epoch + 1) == (entry.producer_id, entry.driver, entry.epoch), "one by one"
@@ -127,7 +128,7 @@ def _claim(store: ProducerStore, position: int, entry: SequencesClaimed, now_ms:
         store.keep_digests(producer, digests_before)
         producer.calls, producer.intervals, producer.claimed_to, producer.last_call, producer.position = before
         producer.calls.pop(entry.call, None)
-        # The lease stays: whoever asked lives, and may have been told of a renewal since.
+        # The lease is not undone: the caller is alive, and may have been answered a renewal since.
         store.takeovers -= count_of(taken)
 
     return undo
@@ -153,7 +154,7 @@ def _settle(store: ProducerStore, position: int, entry: SequencesCompleted | Seq
 
 
 def _ack(store: ProducerStore, position: int, entry: Acked) -> ProducerUndo:
-    """Moves watermarks, which answer for everything that is forgotten here."""
+    """Raises watermarks, which answer for everything that is forgotten here."""
     driver = store.drivers[entry.driver]
     watermarks = [(store.by_number[number], watermark) for number, watermark in raw_spans(entry.upto).tolist()]
     before = [(one, one.watermark, one.intervals, one.position, one.digests) for one, _ in watermarks]
@@ -179,7 +180,7 @@ def _ack(store: ProducerStore, position: int, entry: Acked) -> ProducerUndo:
 
 
 def _resolve(store: ProducerStore, position: int, entry: Resolved) -> ProducerUndo:
-    """Ends the calls that held any of it, too: whoever still settles one is told what became of it."""
+    """Also ends the calls that held any of the spans: a later complete or release of one reports that."""
     producer, spans = store.by_number[entry.producer_id], raw_spans(entry.spans)
     store.changing(producer)
     before = (producer.calls, producer.intervals, producer.position)
@@ -215,14 +216,14 @@ def _current(store: ProducerStore, entry: SequencesClaimed | SequencesCompleted 
 
 
 def _left(label: U64) -> U64:
-    """Returns labels of an epoch as the next one sees them."""
+    """Returns the labels that an epoch's intervals have in the next epoch."""
     kinds = label >> np.uint64(32)
     is_open = (kinds == HELD) | (kinds == TAKEN)
     return np.where(is_open, np.uint64(LEFT << 32), np.where(kinds == OWN, np.uint64(DONE << 32), label))
 
 
 def _pruned(calls: dict[int, ProducerCall]) -> dict[int, ProducerCall]:
-    """Returns the calls while they are few; else a new dictionary of the open ones, and the last of the others."""
+    """Returns the calls if they are few; else a new dictionary of the open calls and the last of the others."""
     if len(calls) < 2 * CALLS_KEPT:
         return calls
     recent = set(list(calls)[-CALLS_KEPT:])

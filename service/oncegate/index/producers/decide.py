@@ -1,4 +1,4 @@
-"""Decides about sequences and about who asks; reads the store of producers and changes nothing of it."""
+"""Decides about sequences and registrations. Reads the store of producers and never changes it."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ _VERDICTS = {
     ProducerAction.SAME: Verdict.SAME | Flag.OF_CALL,
     ProducerAction.BUSY: Verdict.BUSY,
     ProducerAction.DUPLICATE: Verdict.DUPLICATE,
-    # Refused with the whole request: never sent.
+    # Never sent: the whole request is refused.
     ProducerAction.OUT_OF_ORDER: 0,
     ProducerAction.HOLD: Verdict.BUSY,
     ProducerAction.IN_DOUBT: Verdict.IN_DOUBT,
@@ -32,10 +32,13 @@ _BYTES = np.array([int(_VERDICTS[action]) for action in ProducerAction], np.uint
 
 @dataclass(frozen=True, eq=False)
 class SequenceDecision:
-    """Says what a claim of sequences would mean; n elements, in the order asked.
+    """The outcome of a claim of sequences before it is applied; n elements, in the order asked.
 
-    actions: `ProducerAction`. verdicts: wire bytes. numbers: of_call or lease_left_ms where the verdict has one. fresh,
-    taken: spans of shape (k, 2), for the entry. gap: something was passed over that must not be.
+    actions: `ProducerAction`.
+    verdicts: wire bytes.
+    numbers: of_call or lease_left_ms, for verdicts that have one.
+    fresh, taken: spans of shape (k, 2), for the entry.
+    gap: sequences were skipped that must not be.
     out_of_order: the first sequence that comes after a later one, or None.
     """
 
@@ -57,15 +60,16 @@ def decide(
     prev: int | None,
     digests: U32 | None = None,
 ) -> SequenceDecision:
-    """Decides what each of `sequences`, uint64[n], strictly increasing, is answered now. No effect.
+    """Decides the answer for each of `sequences`, uint64[n], strictly increasing, in the epoch in force. No effect.
 
-    Decides in the epoch in force; `prev`: the sequence before the first of these, None: nothing is said of it;
-    `digests`: uint32[n] of their payloads, none of them 0; None: payloads are not compared.
-    Raises TokenReused: this call is known with other sequences.
+    prev: the sequence before the first of these; None: not given.
+    digests: uint32[n] of their payloads, none of them 0; None: payloads are not compared.
+
+    Raises TokenReused if this call is known with other sequences.
     """
     earlier = producer.calls.get(call)
     if earlier is not None and earlier.digest != digest:
-        raise TokenReused("this call of this epoch was used with other sequences: a new request needs a new call")
+        raise TokenReused("this call of this epoch was used with other sequences: send the new request with a new call")
     labels = producer.intervals.find(sequences)
     kinds, calls = (labels >> np.uint64(32)).astype(np.intp), (labels & np.uint64(0xFFFF_FFFF)).astype(np.uint32)
     states = _states(producer, sequences, kinds)
@@ -110,7 +114,7 @@ def _decision(
 
 
 def _is_gap(producer: ProducerState, sequences: U64, prev: int | None) -> bool:
-    """Tells whether something was passed over that must not be."""
+    """Returns whether sequences were skipped that must not be."""
     look, claimed_to = GAP[Gaps(producer.gaps), prev is not None].effect, producer.claimed_to
     if prev is not None and look in (Look.PREV, Look.PREV_AND_EACH) and (claimed_to is None or prev > claimed_to):
         return True
@@ -119,7 +123,7 @@ def _is_gap(producer: ProducerState, sequences: U64, prev: int | None) -> bool:
     new = sequences if claimed_to is None else sequences[sequences > np.uint64(claimed_to)]
     if not len(new) or bool((new[1:] != new[:-1] + np.uint64(1)).any()):
         return bool(len(new))
-    # Whoever names the one before vouches for what comes before its first, and for nothing among those that follow.
+    # A caller that names the previous sequence vouches for the gap before its first one, but not for later gaps.
     vouched = prev is not None and len(new) == len(sequences)
     return claimed_to is not None and not vouched and int(new[0]) != claimed_to + 1
 
@@ -134,7 +138,7 @@ def standing(known: ProducerState | Driver | None, epoch: int, token: bytes) -> 
 
 
 def registrant(known: ProducerState | Driver | None, token: bytes, lease_left_ms: int) -> Registrant:
-    """Tells who registers, seen from who holds the name; a driver has no lease."""
+    """Classifies a registration relative to the holder of the name. A driver has no lease."""
     if known is None or not known.epoch:
         return Registrant.FIRST
     if token == known.token:

@@ -1,6 +1,6 @@
-"""Holds the digests of payloads that sequences came with, until they are acked: 12 bytes each.
+"""Digests of the payloads of sequences, kept until they are acked: 12 bytes each.
 
-Objects are immutable: an undo puts the earlier one back.
+Objects are immutable, so an undo can restore the earlier one.
 """
 
 from dataclasses import dataclass
@@ -13,21 +13,22 @@ from oncegate.index.producers.intervals import count_of
 
 @dataclass(frozen=True, eq=False)
 class Digests:
-    """Holds the digest of each of `sequences`, uint64[k], rising. `digests`: uint32[k], none of them 0."""
+    """The digest of each of `sequences`, uint64[k], rising. digests: uint32[k], none of them 0."""
 
     sequences: U64
     digests: U32
 
     @classmethod
     def empty(cls) -> "Digests":
-        """Returns none: one object for all, for it never changes."""
+        """Returns the empty object, which is shared since it never changes."""
         return _EMPTY
 
     def __len__(self) -> int:
         return len(self.sequences)
 
     def differ(self, sequences: U64, digests: U32) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-        """Returns whether each of `sequences` is known with another digest than it comes with, uint32[n]."""
+        """Returns for each of `sequences` whether it is known with another digest than it now has; digests
+        uint32[n]."""
         if not len(self):
             return np.zeros(len(sequences), np.bool_)
         at = np.minimum(np.searchsorted(self.sequences, sequences), len(self) - 1)
@@ -36,9 +37,9 @@ class Digests:
         return differ
 
     def replaced(self, fresh: U64, taken: U64, digests: U32) -> "Digests":
-        """Returns these with those of the spans `fresh` and `taken`, shape (m, 2), in place of what was known of them.
+        """Returns a copy in which the spans `fresh` and `taken`, shape (m, 2), have new digests.
 
-        digests: in the order of `fresh`, then of `taken`; empty: nothing is known of them any more.
+        digests: in the order of `fresh`, then of `taken`; empty: their digests are unknown.
         """
         if not len(self) and not len(digests):
             return self
@@ -58,7 +59,7 @@ class Digests:
         )
 
     def above(self, watermark: int) -> "Digests":
-        """Returns those above a sequence."""
+        """Returns the digests above a sequence."""
         begin = int(np.searchsorted(self.sequences, np.uint64(watermark), "right"))
         return Digests(self.sequences[begin:].copy(), self.digests[begin:].copy()) if begin else self
 
@@ -67,7 +68,6 @@ _EMPTY = Digests(np.empty(0, np.uint64), np.empty(0, np.uint32))
 
 
 def sequences_of(spans: U64) -> U64:
-    """Returns the sequences in the spans, shape (m, 2), in the order of the spans."""
     if len(spans) == 1:
         return np.arange(spans[0, 0], spans[0, 1] + np.uint64(1), dtype=np.uint64)
     lengths = (spans[:, 1] - spans[:, 0] + np.uint64(1)).astype(np.int64)

@@ -1,6 +1,6 @@
-"""Holds sequences as inclusive intervals with a label each: sorted, disjoint, never touching with one label.
+"""Sequences as labelled inclusive intervals: sorted, disjoint, and merged if adjacent ones have one label.
 
-Nothing is changed in place, so whoever keeps an older one can go back to it. A sequence is at most 2^64 - 2.
+Intervals are immutable, so an undo can restore an earlier object. A sequence is at most 2^64 - 2.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _ONE = np.uint64(1)
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """Holds sorted intervals. `first`, `last`, `label`: uint64[k]; no label is 0."""
+    """Sorted, disjoint intervals with labels. first, last, label: uint64[k]; no label is 0."""
 
     first: U64
     last: U64
@@ -22,14 +22,14 @@ class Intervals:
 
     @classmethod
     def empty(cls) -> "Intervals":
-        """Returns no intervals: one object for all, for it never changes."""
+        """Returns no intervals: one shared object, since it never changes."""
         return _EMPTY
 
     def __len__(self) -> int:
         return len(self.first)
 
     def find(self, sequences: U64) -> U64:
-        """Returns the label of each of `sequences`, uint64[n]; 0 where no interval holds it."""
+        """Returns the label of each of `sequences`, uint64[n]; 0 if no interval contains it."""
         if not len(self):
             return np.zeros(len(sequences), np.uint64)
         at = np.searchsorted(self.first, sequences, "right") - 1
@@ -37,7 +37,7 @@ class Intervals:
         return np.where(inside, self.label[at], np.uint64(0))
 
     def painted(self, spans: U64, label: int) -> "Intervals":
-        """Gives `spans`, shape (m, 2), sorted and disjoint, this label, whatever they had. Costs what they touch."""
+        """Sets the label of `spans`, shape (m, 2), sorted and disjoint. Costs only the intervals that they touch."""
         if not len(spans):
             return self
         low, high = spans[0, 0], spans[-1, 1] + _ONE
@@ -51,11 +51,11 @@ class Intervals:
         return Intervals(self.first[begin:end], self.last[begin:end], self.label[begin:end])
 
     def relabelled(self, label: U64) -> "Intervals":
-        """Returns the intervals with these labels, uint64[k], joined where neighbours have become one."""
+        """Returns the intervals with these labels, uint64[k], merging adjacent ones of one label."""
         return _joined(self.first, self.last, label)
 
     def above(self, watermark: int) -> "Intervals":
-        """Returns what lies above a sequence."""
+        """Returns the intervals above a sequence."""
         begin = int(np.searchsorted(self.last, np.uint64(watermark), "right"))
         rest = self._part(begin, len(self))
         if not len(rest) or int(rest.first[0]) > watermark:
@@ -74,7 +74,7 @@ _EMPTY = Intervals(*(np.empty(0, np.uint64) for _ in _FIELDS))
 
 
 def _repainted(part: Intervals, spans: U64, label: int) -> Intervals:
-    """Does what `Intervals.painted` does, of as many intervals as the spans touch."""
+    """Like `Intervals.painted`, on only the intervals that the spans touch."""
     edges = (part.first, part.last + _ONE, spans[:, 0], spans[:, 1] + _ONE)
     points = np.unique(np.concatenate(edges))
     first, last = points[:-1], points[1:] - _ONE
@@ -84,7 +84,7 @@ def _repainted(part: Intervals, spans: U64, label: int) -> Intervals:
 
 
 def _joined(first: U64, last: U64, label: U64) -> Intervals:
-    """Returns sorted, disjoint pieces without those of label 0, neighbours of one label as one."""
+    """Returns sorted, disjoint pieces without those of label 0, adjacent ones of one label merged."""
     is_labelled = label != 0
     first, last, label = first[is_labelled], last[is_labelled], label[is_labelled]
     if not len(first):
@@ -105,15 +105,15 @@ def spans_of(sequences: U64) -> U64:
 
 
 def count_of(spans: U64) -> int:
-    """Counts the sequences that lie in the spans, shape (m, 2)."""
+    """Counts the sequences in the spans, shape (m, 2)."""
     return int((spans[:, 1] - spans[:, 0]).sum()) + len(spans)
 
 
 def raw_spans(raw: bytes) -> U64:
-    """Returns spans as an entry holds them, read-only."""
+    """Returns the spans of an entry, read-only."""
     return np.frombuffer(raw, "<u8").reshape(-1, 2)
 
 
 def flat(pairs: "dict[int, int]") -> bytes:
-    """Returns pairs of numbers as an entry holds them."""
+    """Returns pairs of numbers in the form of an entry."""
     return np.array(list(pairs.items()), "<u8").tobytes()

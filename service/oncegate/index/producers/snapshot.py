@@ -1,8 +1,8 @@
-"""Turns the index of producers into pieces, and back: what a compacted ledger holds in place of old entries.
+"""Saves the index of producers as pieces, and restores it. The pieces replace old entries in a compacted ledger.
 
 producers/<n>  some of the producers
 drivers/<n>    some of the drivers
-producers      the rest, behind the others
+producers      the rest, after the others
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from oncegate.index.producers.intervals import Intervals
 from oncegate.index.producers.store import Driver, ProducerCall, ProducerState, ProducerStore
 from oncegate.moment import MomentCopy
 
-# What lives in memory only, and what is saved in a form of its own.
+# Fields that are only in memory, and fields that are saved in a form of their own.
 _OTHER_FIELDS = (
     "lease_until_ms",
     "quiet_call",
@@ -33,10 +33,10 @@ _OTHER_FIELDS = (
     "writer_before",
     "digests",
 )
-# Copied and encoded in one step, in a few milliseconds: so many, or intervals of so many bytes.
+# Producers copied and encoded in one step of a few milliseconds, or intervals of that many bytes.
 _PER_PIECE, _PIECE_BYTES = 200, 1 << 20
 
-# Name, writer of the epoch in force, and of the one before: a piece beside the others, which older builds pass over.
+# Name, writer of the epoch in force, and writer of the previous one: a separate piece, which older versions ignore.
 ProducerWriters = list[tuple[str, bytes, bytes]]
 _encode = msgspec.msgpack.Encoder().encode
 _PLAIN_FIELDS = [field.name for field in fields(ProducerState) if field.name not in _OTHER_FIELDS]
@@ -44,10 +44,10 @@ _PLAIN_FIELDS = [field.name for field in fields(ProducerState) if field.name not
 
 @dataclass(frozen=True, slots=True)
 class ProducerSnapshot:
-    """Describes one producer as a snapshot holds it.
+    """A producer in a snapshot.
 
-    `held`: three little-endian uint64 columns, first, last, label, one after the other. `digests`: sequences
-    of 8 bytes, then their digests of 4, little-endian.
+    held: three little-endian uint64 columns, first, last, label, one after the other.
+    digests: sequences of 8 bytes, then their digests of 4, little-endian.
     """
 
     values: dict[str, Any]
@@ -60,22 +60,22 @@ class ProducerSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class ProducersSnapshot:
-    """Holds what stands in no other piece: how many takeovers there were, and how many pieces came before."""
+    """The content of the last piece: the number of takeovers, and of pieces before it."""
 
     takeovers: int
     pieces: int
 
 
 def snapshot_steps(store: ProducerStore) -> Steps:
-    """Makes pieces of everything that is known at the call, leases aside, in steps between which anything may change.
+    """Makes a snapshot of the present state, without leases, in steps between which anything may change.
 
-    To be gone through, or closed.
+    Exhaust or close the generator.
     """
     producers = MomentCopy(store.producers, lambda _, producer: _snapshot(producer))
     drivers = MomentCopy(store.drivers, lambda _, driver: replace(driver))
     store.saved_producers, store.saved_drivers = producers, drivers
     steps = _steps(store, producers, drivers, store.takeovers)
-    # It has begun: closing it, or throwing it away, sets the store free.
+    # It has begun, so closing or discarding it releases the store.
     next(steps)
     return steps
 
@@ -102,7 +102,7 @@ def _steps(
 
 
 def _some(producers: Iterator[ProducerSnapshot]) -> list[ProducerSnapshot]:
-    """The next producers, as many as are encoded in a few milliseconds."""
+    """Returns the next producers, as many as are encoded in a few milliseconds."""
     some, size_bytes = list[ProducerSnapshot](), 0
     for one in producers:
         some.append(one)
@@ -113,22 +113,22 @@ def _some(producers: Iterator[ProducerSnapshot]) -> list[ProducerSnapshot]:
 
 
 def producer_writers(store: ProducerStore) -> ProducerWriters:
-    """Returns who registered the producers, as far as they said it."""
+    """Returns the known writers of the producers' registrations."""
     every = store.producers.values()
     return [(one.name, one.writer, one.writer_before) for one in every if one.writer or one.writer_before]
 
 
 def restore_writers(store: ProducerStore, writers: ProducerWriters) -> None:
-    """Restores who registered the producers, once these are there. Raises ValueError."""
+    """Restores the writers of registrations after the producers. Raises ValueError."""
     for name, writer, before in writers:
         if name not in store.producers:
-            raise ValueError(f"a writer is of producer {name}, which is not there")
+            raise ValueError(f"a writer belongs to the missing producer {name}")
         producer = store.producers[name]
         producer.writer, producer.writer_before = writer, before
 
 
 def parts(store: ProducerStore) -> tuple[IndexPart, IndexPart]:
-    """Returns producers and drivers as a part of a shard's index, and their writers as another."""
+    """Returns two parts of a shard's index: producers and drivers, and their writers."""
 
     def count() -> dict[str, int]:
         return {"producers": len(store.producers), "drivers": len(store.drivers)}
@@ -142,9 +142,9 @@ def parts(store: ProducerStore) -> tuple[IndexPart, IndexPart]:
 
 
 class ProducersReader:
-    """Restores an empty store from its pieces, in their order; `reset_leases` is to follow.
+    """Restores an empty store from its pieces, in their order. Call `reset_leases` afterwards.
 
-    ValueError: they do not belong together.
+    Raises ValueError if the pieces do not belong together.
     """
 
     def __init__(self, store: ProducerStore) -> None:
@@ -153,7 +153,6 @@ class ProducersReader:
         self._whole = False
 
     def take(self, what: str, data: bytes) -> None:
-        """Takes the next piece in."""
         kind, _, number = what.partition("/")
         if not number:
             self._end(msgspec.msgpack.decode(data, type=ProducersSnapshot))
@@ -167,13 +166,13 @@ class ProducersReader:
             self._producers += 1
 
     def finish(self) -> None:
-        """Ends the restore: that was all."""
+        """Checks that the last piece was read. Raises ValueError."""
         if not self._whole:
             raise ValueError("the saved index has no producers")
 
     def _end(self, rest: ProducersSnapshot) -> None:
         if rest.pieces != self._taken:
-            raise ValueError(f"{self._taken} pieces of producers, and {rest.pieces} were saved")
+            raise ValueError(f"{self._taken} pieces of producers instead of {rest.pieces}")
         if {len(self._store.by_number), len(self._store.producers)} != {self._producers}:
             raise ValueError("two producers have one name or number")
         self._store.takeovers, self._whole = rest.takeovers, True
@@ -191,7 +190,7 @@ def _snapshot(producer: ProducerState) -> ProducerSnapshot:
 
 def _restored(snapshot: ProducerSnapshot) -> ProducerState:
     if len(snapshot.held) % 24:
-        raise ValueError(f"{len(snapshot.held)} bytes are no three columns")
+        raise ValueError(f"{len(snapshot.held)} bytes are not three columns of uint64")
     first, last, label = np.frombuffer(snapshot.held, "<u8").astype(np.uint64).reshape(3, -1)
     if len(first) and not (bool((first <= last).all()) and bool((last[:-1] < first[1:]).all())):
         raise ValueError("intervals out of order")
@@ -203,7 +202,7 @@ def _restored(snapshot: ProducerSnapshot) -> ProducerState:
 def _restored_digests(packed: bytes) -> Digests:
     count, rest = divmod(len(packed), 12)
     if rest:
-        raise ValueError(f"{len(packed)} bytes are no sequences with a digest each")
+        raise ValueError(f"{len(packed)} bytes are not sequences of 8 bytes with digests of 4")
     sequences = np.frombuffer(packed, "<u8", count).astype(np.uint64)
     if not bool((sequences[:-1] < sequences[1:]).all()):
         raise ValueError("digests out of order")

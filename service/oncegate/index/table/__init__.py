@@ -1,1 +1,1 @@
-"""Keeps 128-bit ids in a hash table of numpy arrays, with compiled loops; it imports nothing of the index of claims."""
+"""A hash table of 128-bit ids in numpy arrays, with compiled loops. Imports nothing of the index of claims."""

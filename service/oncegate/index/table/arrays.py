@@ -1,6 +1,6 @@
-"""The arrays that kernels read and write; they grow without being copied.
+"""Arrays that the kernels read and write. They grow without being copied.
 
-Address space is reserved at once, memory is taken where it is written.
+Address space is reserved at once; memory is allocated when a page is first written.
 """
 
 import mmap
@@ -15,17 +15,19 @@ from oncegate.core.claims import ClaimState
 
 NO_ROW = 0xFFFF_FFFF
 SAME_INDEX = 250
-# What `decide` gets where no id is in the cold tier.
+# Argument of `decide` if no id is in the cold tier.
 NO_COLD: I32 = np.empty(0, np.int32)
-# Where no payload has a digest.
+# Argument if no payload has a digest.
 NO_DIGESTS: U32 = np.empty(0, np.uint32)
-# A row's state is its claim's, or this: its ids were taken by an owner, who has no claim to settle.
+# A row has its claim's state, or this one: its ids were taken by an owner, which has no claim to complete or release.
 TAKEN = len(ClaimState)
 
 
 class IdTimes(NamedTuple):
-    """Says when ids were made, uint64 milliseconds since 1970, one an id, and up to when they are past; no elements:
-    they do not carry it."""
+    """The creation times of ids, uint64 milliseconds since 1970, and the time up to which an id is stale.
+
+    Empty if the ids do not carry their time.
+    """
 
     made_ms: U64
     past_ms: int
@@ -35,12 +37,11 @@ NO_TIMES = IdTimes(np.empty(0, np.uint64), 0)
 
 
 class Slots(NamedTuple):
-    """Holds the slots.
+    """The slots of the table.
 
-    `words`, shape (n, 2), a slot each: the tag; the home's 32 bits above the row + 1, which is 0 where it is empty.
-
-    Per segment: its first slot, how many it has, and how many are occupied, dead ones included.
-    digests: of the payload that each slot's id came with, 0 for none; no elements: none ever had one.
+    words: shape (n, 2), one slot each: the tag; the home's 32 bits above the row + 1, which is 0 in an empty slot.
+    base, capacity, used: per segment: its first slot, its number of slots, and the occupied ones, dead ones included.
+    digests: of the payload of each slot's id, 0 for none; empty: no id ever had one.
     """
 
     words: U64
@@ -51,8 +52,13 @@ class Slots(NamedTuple):
 
 
 class Holders(NamedTuple):
-    """Holds what the loops need of the rows. `named` is what the claim still holds, `slots` the slots that name the
-    row, dead ones too; `pins` counts the changes that may still be taken back; `remembered`: its claim can be named."""
+    """The columns of the rows that the loops need.
+
+    named: number of ids that the claim still holds.
+    slots: number of slots that name the row, dead ones included.
+    pins: number of changes that may still be undone.
+    remembered: its claim can be named.
+    """
 
     token: U64
     call: U32
@@ -67,10 +73,12 @@ class Holders(NamedTuple):
 
 
 class Question(NamedTuple):
-    """Says who asks and when; `known` says that this (token, call) was decided before. Tags are cut to `tag_mask`.
+    """The caller and the time of a request.
 
-    digests: of the payload that comes with each id, 0 for none; no elements: none comes with one. made_ms, past_ms: as
-    of IdTimes.
+    known: this (token, call) was decided before.
+    tag_mask: tags are cut to it.
+    digests: of the payload of each id, 0 for none; empty: none has one.
+    made_ms, past_ms: as in `IdTimes`.
     """
 
     token_0: np.uint64
@@ -85,19 +93,23 @@ class Question(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """Holds the rules.
+    """The rules in the kernels' form.
 
-    `actions` at state × 4 + asker; `verdicts`: the wire byte of each action, flags of the row not yet added."""
+    actions: at state × 4 + asker.
+    verdicts: the wire byte of each action, without the flags of the row.
+    """
 
     actions: U8
     verdicts: U8
 
 
 class Answers(NamedTuple):
-    """Holds what is decided of each id, one element an id; filled in by `decide`.
+    """The decisions, one element per id; filled in by `decide`.
 
-    actions: `Action`, or SAME_INDEX. verdicts: wire bytes. numbers: what a verdict tells beside it. states: the
-    `IdState` that led to the action, which several share; 0 where the id stands in the request before.
+    actions: `Action`, or SAME_INDEX.
+    verdicts: wire bytes.
+    numbers: the number that accompanies a verdict.
+    states: the `IdState` behind the action, since several states share one; 0 for a repetition in the request.
     """
 
     actions: U8
@@ -107,18 +119,20 @@ class Answers(NamedTuple):
 
     @classmethod
     def empty(cls, ids: int) -> "Answers":
-        """Returns room for the answers about so many ids."""
+        """Returns uninitialised answers for `ids` ids."""
         return cls(np.empty(ids, np.uint8), np.empty(ids, np.uint8), np.empty(ids, np.uint32), np.zeros(ids, np.uint8))
 
 
 class BatchGrants(NamedTuple):
-    """Says what several claims that are applied at once are granted, all one after the other.
+    """The grants of several claims that are applied at once, in the claims' order.
 
-    Of each id: `ids`, shape (n, 2); `hints`, what `find` said of its slot; `previous`, the row that the slot named;
-    `old_digests`, what it kept of a payload.
-
-    Of each claim: `ends`, where its ids end; `absent`, how many of their slots were new or dead; `rests_on`, as
-    `decide` says, or -1: it would take ids over, and nothing was done.
+    ids: shape (n, 2).
+    hints: the result of `find` for each id.
+    previous: the row that each slot named before.
+    old_digests: the payload digest that each slot had before.
+    ends: the end of each claim's ids.
+    absent: how many slots of each claim were new or dead.
+    rests_on: as returned by `decide`, or -1: the claim would take ids over, and nothing was done.
     """
 
     ids: U64
@@ -131,8 +145,12 @@ class BatchGrants(NamedTuple):
 
 
 class Small(NamedTuple):
-    """Holds, by row: its topic, what is kept beside its ids, whether it goes with a batch; what a topic is that is
-    none, and how many ids a small row holds at most."""
+    """Columns and limits for sharing rows.
+
+    topic, beside, scoped: by row: its topic, the data kept with its ids, and whether it is in a batch scope.
+    no_topic: the number for no topic.
+    most: maximum number of ids of a small row.
+    """
 
     topic: U32
     beside: U8
@@ -142,23 +160,23 @@ class Small(NamedTuple):
 
 
 class SharedRows(NamedTuple):
-    """Holds the buckets of 2^`bits` ms that have a shared row, ascending, and these rows."""
+    """The buckets of 2^`bits` ms that have a shared row, ascending, and these rows."""
 
     buckets: I64
     rows: I64
     bits: int
 
 
-# Python names it from 3.13 on; the value is Linux's for x86 and ARM. Nothing is promised to what is only reserved.
+# Python defines it from 3.13 on. The value is Linux's for x86 and ARM. Reserved space alone costs no memory.
 _NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 _PAGE_BYTES = 4096
 
 
 def reserve(layout: Mapping[str, tuple[DTypeLike, int]], length: int) -> dict[str, NDArray[Any]]:
-    """Returns zeroed arrays of `length` elements each, by name; `layout`: dtype and words an element (1: a flat array).
+    """Returns zeroed arrays of `length` elements each, by name. layout: dtype, and words per element (1: a flat array).
 
-    Where so much address space is not to be had (`ulimit -v`), all are shorter by the same power of two.
-    Raises MemoryError: not even a 4,096th of it was.
+    If there is not enough address space (`ulimit -v`), all arrays are shortened by the same power of two. Raises
+    MemoryError if even a 4,096th is refused.
     """
     for shorter in range(13):
         try:

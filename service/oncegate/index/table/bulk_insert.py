@@ -1,8 +1,8 @@
-"""Inserts many claims' ids into the table at once, segment by segment: how a start takes them in.
+"""Inserts the ids of many claims into the table at once, segment by segment, at start-up.
 
-One claim after the other, each id waits for a line of memory anywhere in the table. Collected by segment first, those
-of one segment find it in the processor's cache, and no segment touches another, so two threads have half of them each.
-The rules of `kernels` hold for the loops here too.
+Inserted claim by claim, each id would wait for a random line of memory. Collected by segment first, the ids of one
+segment find it in the processor's cache. Segments are independent, so two threads insert half of them each. The rules
+of `kernels` apply to the loops here too.
 """
 
 from collections.abc import Callable
@@ -16,20 +16,21 @@ from oncegate.index.table.arrays import Slots
 from oncegate.index.table.jit import compiled
 from oncegate.index.table.probe import HALF, READ_AHEAD, begin_of, find, home_of, row_at, segment_of, touch
 
-# Ids collected for each segment: 64 MiB over 256 of them. Fewer, and each comes back from memory too often.
+# Ids collected per segment: 64 MiB over 256 segments. With fewer, each segment is read from memory too often.
 IDS_PER_SEGMENT = 16_384
-# With which it begins: a start of a thousand small ledgers would clear 64 MiB for each. Sixteen times as many whenever
-# a segment's were too few.
+# Initial number: a start of a thousand small ledgers would otherwise clear 64 MiB for each. Multiplied by sixteen when
+# a segment runs out.
 IDS_PER_SEGMENT_FIRST = 64
 _GROWTH = 16
-# Below it another thread costs more than it takes over.
+# Below this number of ids a second thread costs more than it saves.
 ALONE = 65_536
 
 
 def collect(ids: U64, first: int, tag_mask: np.uint64, row: int, collected: U64, counts: I64) -> Any:
-    """Adds the ids from `first` on to what is collected of their segments, as slots of `row`, until one has no room.
+    """Collects the ids from `first` on by segment, as slots of `row`, until a segment has no room.
 
-    Returns the first that was not added. `collected`: shape (segments, room, 2); `counts`: how many there are of each.
+    Returns the index of the first id that was not added. collected: shape (segments, room, 2); counts: number per
+    segment.
     """
     for i in range(first, ids.shape[0]):
         tag = ids[i, 0] & tag_mask
@@ -44,9 +45,10 @@ def collect(ids: U64, first: int, tag_mask: np.uint64, row: int, collected: U64,
 
 
 def insert(slots: Slots, begin: int, end: int, collected: U64, counts: I64, lost: U32) -> tuple[int, int]:
-    """Inserts what is collected of the segments from `begin` to `end` into them, in its order; there must be room.
+    """Inserts the collected ids of the segments from `begin` to `end`, in their order; there must be room.
 
-    Returns how many slots are new, and how many named a row before; those rows get into `lost`, as often as each lost.
+    Returns the number of new slots, and of slots that named a row before. Those rows are written to `lost`, once per
+    slot.
     """
     words, digests, losses, new = slots.words, slots.digests, 0, 0
     for segment in range(begin, end):
@@ -70,7 +72,7 @@ def insert(slots: Slots, begin: int, end: int, collected: U64, counts: I64, lost
 
 
 class BulkKernels(NamedTuple):
-    """Holds both loops; the compiled and the plain set have the same calls, so that tests run on either."""
+    """The loops for bulk inserts; both sets have the same signatures, so that tests run on either."""
 
     collect: Callable[..., int]
     insert: Callable[..., tuple[int, int]]
@@ -81,29 +83,30 @@ COMPILED = BulkKernels(*(compiled(kernel) for kernel in PLAIN))
 
 
 class Segments(Protocol):
-    """Names what an insert needs of a `Table`; imported, that would count as compiled into the kernels here."""
+    """The part of `Table` that an insert needs. Importing `Table` would make it a source of the kernels here."""
 
     slots: Slots
     tag_mask: np.uint64
 
     def sweep_for(self, more: I64) -> None:
-        """Does what `Table.sweep_for` does."""
+        """Does the same as `Table.sweep_for`."""
         ...
 
     def make_room_within(self, begin: int, end: int, more: I64) -> None:
-        """Does what `Table.make_room_within` does."""
+        """Does the same as `Table.make_room_within`."""
         ...
 
 
 class Inserted(NamedTuple):
-    """Says what an insert did: how many slots are `new`; the rows that lost one, each as often as it did, in `lost`."""
+    """The result of an insert. new: number of new slots; lost: the row of each slot that changed hands, once per
+    slot."""
 
     new: int
     lost: U32
 
 
 class BulkInsert:
-    """Collects ids for a table, `room` of each segment at most, then inserts them; those of one id stay in order."""
+    """Collects at most `room` ids per segment for a table, then inserts them. Entries of one id stay in order."""
 
     def __init__(self, table: Segments, kernels: BulkKernels, room: int = IDS_PER_SEGMENT) -> None:
         self._table = table
@@ -119,14 +122,14 @@ class BulkInsert:
     def add(self, ids: U64, row: int, first: int = 0) -> int:
         """Collects ids, shape (n, 2), from `first` on, as slots of `row`.
 
-        Returns the first for which there is no room, n where there is for all.
+        Returns the index of the first id without room; n if all had room.
         """
         added = int(self._kernels.collect(ids, first, self._table.tag_mask, row, self._slots, self._counts))
         self.ids += added - first
         return added
 
     def insert(self) -> Inserted:
-        """Inserts everything collected. Raises Overloaded: a segment is as large as segments get."""
+        """Inserts everything collected. Raises Overloaded if a segment has its maximum size."""
         segments = len(self._counts)
         self._table.sweep_for(self._counts)
         if self.ids < ALONE:

@@ -1,4 +1,4 @@
-"""Lets slots go whose ids lie in an archive by now, in one loop. The rules of `kernels` hold here too."""
+"""Deletes the slots of ids that are now in an archive. The rules of `kernels` apply to the loop here too."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ from oncegate.index.table.probe import (
 
 @helper
 def _close(slots: Slots, segment: Any, slot: Any) -> None:
-    """Empties a slot, and moves those up behind it that its chain would be cut from (Knuth, TAOCP 3, 6.4, R)."""
+    """Empties a slot and moves later slots of its chain up to close the gap (Knuth, TAOCP 3, 6.4, R)."""
     words, digests, base, capacity = slots.words, slots.digests, slots.base[segment], slots.capacity[segment]
     hole, at = slot - base, slot - base
     while True:
@@ -31,7 +31,7 @@ def _close(slots: Slots, segment: Any, slot: Any) -> None:
         word = words[base + at, 1]
         if word & LOW == 0:
             break
-        # Its chain begins behind the hole, if it is nearer to its beginning than to the hole.
+        # Its chain begins after the hole if it is nearer to its beginning than to the hole.
         from_begin = at - begin_of(word >> np.uint64(32), capacity)
         from_hole = at - hole
         from_begin = from_begin if from_begin >= 0 else from_begin + capacity
@@ -49,10 +49,10 @@ def _close(slots: Slots, segment: Any, slot: Any) -> None:
 def drop_ids(
     slots: Slots, holders: Holders, ids: U64, tag_mask: np.uint64, freed: U32, named_rows: U32
 ) -> tuple[int, int, int]:
-    """Empties the slots of those ids that are done or taken; nothing else names them any more, nor may bring them back.
+    """Empties the slots of those ids that are done or taken. Nothing else may name them or bring them back.
 
-    Returns how many slots there were; how many rows that leaves without a slot, claim or pin, which are `freed`; how
-    many of the rows have a claim that can be named, which get into `named_rows`, some of them again and again.
+    Returns three numbers: slots emptied; rows left without slot, claim or pin, which are written to `freed`; and rows
+    with a claim that can be named, which are written to `named_rows`, possibly repeatedly.
     """
     words, base, capacity = slots.words, slots.base, slots.capacity
     states, counts, named, pins = holders.state, holders.slots, holders.named, holders.pins

@@ -1,4 +1,4 @@
-"""Finds ids that stand in one request twice, before any slot is looked at, in memory that the nearest cache holds."""
+"""Finds ids that occur twice in one request before any slot is read, in memory that fits the nearest cache."""
 
 from typing import Any
 
@@ -10,13 +10,13 @@ from oncegate.index.table.arrays import SAME_INDEX, Answers
 from oncegate.index.table.jit import helper
 from oncegate.index.table.probe import home_of
 
-# With 16 bits an id, one in 32 shares its bit with an earlier one by chance, and is compared.
+# With 16 bits per id, one in 32 shares its bit with an earlier id by chance and is compared.
 _BITS_PER_ID = 16
 
 
 @helper
 def _first_of(ids: U64, i: int, tag_mask: np.uint64, seen: NDArray[np.int32]) -> Any:
-    """Finds where the id of `ids[i]` stands first in this request; enters it into `seen` when that is `i` itself."""
+    """Returns the index of the first occurrence of `ids[i]`, and records it in `seen` if that is `i` itself."""
     mask = seen.size - 1
     tag, home = ids[i, 0] & tag_mask, home_of(ids, i)
     at = np.int64(home) & mask
@@ -39,10 +39,9 @@ def _power_above(number: int, least: int) -> int:
 
 @helper
 def mark_repeats(ids: U64, tag_mask: np.uint64, answers: Answers, verdict: int) -> None:
-    """Marks ids that stand in `ids` again: SAME_INDEX, this verdict, and where they stood first; all others' actions
-    are 0.
+    """Marks repeated ids: SAME_INDEX, this verdict, and the index of the first occurrence. All other actions become 0.
 
-    A bit for each home tells nearly all that are there once; only ids that share one are compared.
+    One bit per home rules out nearly all ids that occur once; only ids that share a bit are compared.
     """
     bits = _power_above(_BITS_PER_ID * ids.shape[0], 64)
     once, twice = np.zeros(bits >> 6, np.uint64), np.zeros(bits >> 6, np.uint64)
@@ -57,7 +56,7 @@ def mark_repeats(ids: U64, tag_mask: np.uint64, answers: Answers, verdict: int) 
         answers.actions[i] = 0
     if shared == 0:
         return
-    # A shared bit has at most twice as many ids as it was met again.
+    # The number of ids with a shared bit is at most twice the number of collisions.
     seen = np.full(_power_above(4 * shared, 4), -1, np.int32)
     for i in range(ids.shape[0]):
         at = np.int64(home_of(ids, i)) & (bits - 1)

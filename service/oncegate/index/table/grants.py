@@ -1,5 +1,4 @@
-"""Says what an entry gives to a holder of ids: the one form in which claims, produced rows and taken ids are
-applied."""
+"""Defines a grant: the common form in which claims, produced rows and taken ids are applied."""
 
 from dataclasses import dataclass, field
 
@@ -12,20 +11,21 @@ from oncegate.index.table.arrays import NO_DIGESTS, TAKEN
 
 NO_CLAIM = bytes(16)
 NO_TOPIC = 0xFFFF_FFFF
-# How long a repeat of a produced request is told from a new one with the same token and call.
+# How long a repeat of a produce is distinguished from a new request with the same token and call.
 REPEATS_KNOWN_MS = 30_000
 
 
-# Not frozen, which would cost two microseconds a claim.
+# Not frozen: that would cost two microseconds per claim.
 @dataclass(slots=True)
 class Grant:
-    """Says what one entry gives to one holder: `fresh` and `taken` ids, shape (n, 2), as rows in `state`.
+    """The ids that one entry grants to one holder: `fresh` and `taken`, shape (n, 2), as rows in `state`.
 
-    claim: zeros for an owner's ids, which nobody settles. lease_ms: while OPEN; else how long a repeat is known.
-    topic (a number of the index's own, NO_TOPIC for none), partition, first_offset: where the rows were written.
-    digests: of the payloads of the fresh, then of the taken ids, 0 for none; no elements: none has one.
-    taken_at: where the taken ids stand among the rows written; no elements: there are no others, or it is not known.
-    writer: bytes of `core.writers`; empty: it is not known.
+    claim: zeros for an owner's ids, which have no claim.
+    lease_ms: while OPEN; else how long a repeat is known.
+    topic, partition, first_offset: where the rows were written. topic: the index's own number; NO_TOPIC: none.
+    digests: of the payloads of the fresh, then of the taken ids, 0 for none; empty: none has one.
+    taken_at: indexes of the taken ids among the rows written; empty: all ids are taken, none is, or it is unknown.
+    writer: bytes of `core.writers`; empty: unknown.
     """
 
     claim: bytes
@@ -46,14 +46,14 @@ class Grant:
 
     @property
     def known(self) -> bool:
-        """Tells whether it has a claim that can be named, or a call that can be repeated."""
+        """Returns whether it has a claim that can be named, or a call that can be repeated."""
         return self.state != TAKEN
 
 
 def grant_of(entry: Claimed | Produced | Taken, topic: int = NO_TOPIC) -> Grant:
-    """Returns the entry as a grant; `topic`: the number of a produced entry's topic.
+    """Returns the entry as a grant. topic: number of a produced entry's topic.
 
-    Raises ValueError: the entry has digests, or places of taken ids, and not one for each of them.
+    Raises ValueError if the entry has digests, or indexes of taken ids, but not one for each of them.
     """
     fresh = np.frombuffer(entry.fresh, np.uint64).reshape(-1, 2)
     taken = np.frombuffer(entry.taken, np.uint64).reshape(-1, 2)
@@ -63,17 +63,19 @@ def grant_of(entry: Claimed | Produced | Taken, topic: int = NO_TOPIC) -> Grant:
     lease_ms = REPEATS_KNOWN_MS if isinstance(entry, Produced) else entry.lease_ms
     digests = np.frombuffer(entry.digests, np.uint32)
     if len(digests) not in (0, len(fresh) + len(taken)):
-        raise ValueError(f"{len(digests)} digests of the payloads of {len(fresh) + len(taken)} ids")
+        raise ValueError(f"{len(digests)} payload digests for {len(fresh) + len(taken)} ids")
     common = (entry.claim, entry.token, entry.call, entry.digest, state, lease_ms, entry.wall_ms, fresh, taken)
     if isinstance(entry, Produced):
         taken_at = np.frombuffer(entry.taken_at, np.uint32)
         if len(taken_at) not in (0, len(taken)):
-            raise ValueError(f"{len(taken_at)} places of {len(taken)} taken ids")
+            raise ValueError(f"{len(taken_at)} indexes for {len(taken)} taken ids")
         return Grant(*common, topic, entry.partition, entry.first_offset, digests, taken_at, entry.writer)
     return Grant(*common, digests=digests, taken_at=NO_DIGESTS, writer=entry.writer)
 
 
 def first_offset_of(kept: int) -> int:
-    """Returns the offset that a row keeps of what it was written with: where it is below zero, of its entry's first
-    row, for the order of fresh and taken ids in it is not known."""
+    """Returns the offset in a row's `first_offset`.
+
+    A negative value encodes its entry's first offset: the order of its fresh and taken ids is unknown.
+    """
     return kept if kept >= 0 else -1 - kept

@@ -1,8 +1,8 @@
-"""Compiles kernels, with a cache that knows all the files they are compiled from.
+"""Compiles kernels with a cache that depends on all their source files.
 
-numba keeps machine code beside a kernel's file and takes it for stale when that file has changed. But helpers of other
-files are compiled into it, and so are the numbers of states, actions and verdicts: an edit there would go unnoticed.
-So the stamp is a digest of all of these.
+numba caches machine code beside a kernel's file and discards it when that file changes. But helpers from other files
+are compiled in as well, and so are the numbers of states, actions and verdicts; an edit there would go unnoticed. The
+cache stamp is therefore a digest of all these files.
 """
 
 import hashlib
@@ -36,28 +36,30 @@ SOURCES = (
 
 
 def helper(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Marks a function that kernels call: compiled into them, plain where they are plain."""
+    """Marks a function that kernels call. It is compiled into compiled kernels and runs as it is in plain ones."""
     return register_jitable(function)  # type: ignore[no-any-return]
 
 
 def compiled(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns the kernel as machine code, made at its first call and kept for the next process where it can be; other
-    threads run beside it."""
+    """Returns the kernel as machine code, compiled at its first call and cached for later processes if possible.
+
+    The compiled kernel releases the GIL.
+    """
     function: Any = compiled_alone(kernel)
     if is_kept(function):
         file = function._cache._cache_file
-        # Read before anything else of a cache: what another version wrote may name classes that are gone.
+        # Checked before anything else in a cache: a file of another version may name classes that no longer exist.
         file._version, file._source_stamp = f"{file._version} {digest()}", digest()
     return function  # type: ignore[no-any-return]
 
 
 @cache
 def digest() -> str:
-    """Returns the SHA-256 of everything that is compiled into a kernel."""
+    """Returns the SHA-256 of all source text that is compiled into a kernel."""
     return digest_of(tuple(inspect.getsource(importlib.import_module(name)) for name in SOURCES))
 
 
 def digest_of(sources: tuple[str, ...]) -> str:
-    """Returns the SHA-256 over the texts, each with its length."""
+    """Returns the SHA-256 over the texts, each prefixed by its length."""
     whole = "".join(f"{len(source)}\n{source}" for source in sources)
     return hashlib.sha256(whole.encode()).hexdigest()

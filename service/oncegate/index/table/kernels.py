@@ -1,8 +1,8 @@
-"""Loops over ids: looks up and decides, inserts, takes back; and holds both sets of all kernels.
+"""Loops over ids: they look up and decide, insert, and undo. Also holds both sets of all kernels.
 
-Rule 1: no rule stands here. Which action belongs to (state, asker) is an array from `core.claims`.
-Rule 2: plain scalar loops. `PLAIN` runs them as they are and is the reference; `COMPILED` is the same by numba.
-Rule 3: what is compiled into them stands in the files that `jit` names, for the cache to know when it is stale.
+Rule 1: no decision rule is in this file. The action for (state, asker) is an array from `core.claims`. Rule 2: plain
+scalar loops. `PLAIN` runs them uncompiled and is the reference; `COMPILED` is the same by numba. Rule 3: everything
+compiled into them is in the files that `jit` names, so that the cache detects changes.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ from oncegate.index.table.probe import (
 )
 from oncegate.index.table.resize import fill, gather, gather_of, move, pool, retire, staying, unpin
 
-# numba takes plain integers as constants.
+# numba treats plain integers as constants.
 _ASKERS = len(Asker)
 _ABSENT, _LIVE, _OVER, _IS_DONE, _IS_TAKEN, _IS_OTHER, _IS_PAST = (int(state) for state in IdState)
 _SAME_CLAIM, _REPEAT, _SAME_TOKEN, _OTHER = (int(asker) for asker in Asker)
@@ -46,7 +46,7 @@ _CONFLICT = int(Action.CONFLICT)
 
 @helper
 def _state_of(state: Any, lease_until_ms: Any, now_ms: int) -> int:
-    """Returns the state of an id whose row is in this one, with a lease until then."""
+    """Returns the state of an id from its row's state and lease."""
     if state == STATE_DONE:
         return _IS_DONE
     if state == STATE_TAKEN:
@@ -65,7 +65,7 @@ def _asker_of(own: bool, same_call: bool, known: bool) -> int:
 
 @helper
 def _slot_of(words: U64, base: I64, capacity: I64, ids: U64, i: int, tag_mask: np.uint64) -> Any:
-    """Returns what `find` says of `ids[i]`."""
+    """Returns the result of `find` for `ids[i]`."""
     tag = ids[i, 0] & tag_mask
     segment = segment_of(tag, base.size)
     return find(words, base[segment], capacity[segment], tag, home_of(ids, i))
@@ -73,8 +73,7 @@ def _slot_of(words: U64, base: I64, capacity: I64, ids: U64, i: int, tag_mask: n
 
 @helper
 def _holder_of(row: Any, states: U8, cold: I32, i: int) -> tuple[Any, Any]:
-    """Returns the row that holds an id, which this one may be or its cold one; and a row that held it in vain; -1 for
-    none."""
+    """Returns the row that holds an id, `row` or its cold row, and the row that no longer holds it; -1 for none."""
     if cold.size > 0 and cold[i] >= 0 and (row < 0 or not holds(states[row])):
         return np.int64(cold[i]), row
     return row, np.int64(-1)
@@ -82,19 +81,19 @@ def _holder_of(row: Any, states: U8, cold: I32, i: int) -> tuple[Any, Any]:
 
 @helper
 def _differ(first: Any, second: Any) -> bool:
-    """Tells whether two payloads' digests say that the payloads do; what has none says nothing."""
+    """Returns whether two payloads differ by their digests. A missing digest differs from none."""
     return bool(first != 0 and second != 0 and first != second)
 
 
 @helper
 def _is_past(made_ms: U64, past_ms: int, i: int) -> bool:
-    """Tells whether an id was made too long ago to be known; ids that do not say it never are."""
+    """Returns whether an id is too old to be known; False if it does not carry its time."""
     return bool(made_ms.size > 0 and made_ms[i] <= np.uint64(past_ms))
 
 
 @helper
 def _tell_apart(given: U32, answers: Answers, verdicts: U8) -> None:
-    """Makes an id that stands in a request twice with two payloads a conflict where it stands again."""
+    """Marks a repetition in the request as a conflict if its payload differs from that of the first occurrence."""
     for i in range(given.size):
         if answers.actions[i] == SAME_INDEX and _differ(given[answers.numbers[i]], given[i]):
             answers.actions[i], answers.verdicts[i], answers.numbers[i] = _CONFLICT, verdicts[_CONFLICT], 0
@@ -112,13 +111,17 @@ def decide(
     granted: U64,
     hints: I64,
 ) -> tuple[Any, bool, int, int]:
-    """Fills `answers`; returns the highest position that a verdict other than BUSY rests on, whether one is granted
-    again, and how many are granted and taken over.
+    """Decides each id and fills `answers`.
 
-    `cold`: the row that holds each id where no slot's row does, -1 for none; no elements: no id has one. `granted`, as
-    many as the ids: those granted from the first on, those taken over from the last back; `hints`: what `find` said of
-    the former. Payloads are told apart by what a slot keeps: a cold row says nothing. Arrays are taken out of their
-    tuples once: numba counts references to an array wherever it leaves one.
+    Returns the highest position that a verdict other than BUSY depends on, whether an id is granted again, and the
+    numbers of ids granted and taken over.
+
+    cold: the row that holds each id if no slot's row does, -1 for none; empty: no id has one.
+    granted: as many elements as ids: granted ids from the first on, ids taken over from the last backwards.
+    hints: the results of `find` for the granted ids.
+
+    A cold row has no payload digest, so payloads are compared only for ids in slots. Arrays are unpacked from their
+    tuples once, since numba counts references at each access.
     """
     words, base, capacity, digests, (actions, verdicts) = slots.words, slots.base, slots.capacity, slots.digests, rules
     tokens, calls, states, takeovers, leases_ms, positions = holders[:6]
@@ -162,8 +165,10 @@ def decide(
 
 @helper
 def _find_at(words: U64, base: Any, capacity: Any, tag: np.uint64, home: np.uint64, hint: Any) -> Any:
-    """Finds as `find` does, which said `hint` when every slot stood where it does now: only what was empty then may
-    be another id's."""
+    """Like `find`, given its earlier result `hint`.
+
+    No slot has moved since: only a slot that was empty may now hold another id.
+    """
     slot = hint if hint >= 0 else -1 - hint
     if words[slot, 1] & LOW == 0:
         return -1 - slot
@@ -174,7 +179,7 @@ def _find_at(words: U64, base: Any, capacity: Any, tag: np.uint64, home: np.uint
 
 @helper
 def _exchange(slot_digests: U32, slot: Any, digests: U32, i: int) -> None:
-    """Exchanges a slot's digest and `digests[i]`, where slots have any; none given is 0."""
+    """Exchanges a slot's digest and `digests[i]`, if slots have digests; a missing one is 0."""
     if slot_digests.size > 0:
         old = slot_digests[slot]
         slot_digests[slot] = digests[i] if digests.size > 0 else np.uint32(0)
@@ -194,12 +199,14 @@ def upsert(
     hints: I64,
     digests: U32,
 ) -> tuple[int, int]:
-    """Lets each id's slot name `row`; returns how many slots are new, and how many were dead.
+    """Makes each id's slot name `row`. Returns the number of new slots and of slots that were dead.
 
-    `previous` gets what each named before. There must be room: an empty slot is always left in every segment. Only its
-    own id takes a dead slot over. Where `hinted` has the same ids, `hints` is what `find` said of them since the last
-    move; both may have no elements. digests: of the ids' payloads, exchanged for those of the slots; no elements: there
-    are none of either.
+    There must be room: every segment keeps an empty slot. A dead slot is reused only by its own id.
+
+    previous: receives the row that each slot named before.
+    hinted, hints: if `hinted` has the same ids, `hints` are the results of `find` for them since the last move; both
+    may be empty.
+    digests: of the ids' payloads, exchanged with those of the slots; empty: neither has any.
     """
     words, base, capacity, used = slots.words, slots.base, slots.capacity, slots.used
     states, named, counts, slot_digests = holders.state, holders.named, holders.slots, slots.digests
@@ -253,9 +260,10 @@ def claim_each(
     made_ms: U64,
     past_ms: int,
 ) -> int:
-    """Does `decide`, then `upsert`, for one claim after the other: each asks for the first time, with the token and
-    call that its row has, for the ids from where those of the row before end. The first to be granted any gets
-    `position`, the next one more. Returns how many dead slots were taken over. There must be room for all ids.
+    """Runs `decide`, then `upsert`, for one new claim after the other. Returns the number of dead slots reused.
+
+    Claim n has the token and call of row n, and the ids from the end of claim n-1 on. The first claim that is granted
+    any id gets `position`, the next one `position + 1`. There must be room for all ids.
     """
     revived = first = filled = 0
     for n in range(rows.size):
@@ -292,9 +300,9 @@ def claim_each(
 def restore(
     slots: Slots, holders: Holders, ids: U64, tag_mask: np.uint64, row: int, previous: U32, digests: U32
 ) -> int:
-    """Undoes `upsert` of the same arguments, the table having moved or not; returns how many slots name `row` still.
+    """Undoes `upsert` of the same arguments, even if slots have moved. Returns how many slots still name `row`.
 
-    Those are the slots that were new: they cannot be emptied within a chain, and die with `row`.
+    Those are the new slots: they cannot be emptied within a chain, and die with `row`.
     """
     words, left = slots.words, 0
     for i in range(ids.shape[0] - 1, -1, -1):
@@ -316,20 +324,20 @@ def restore(
 
 
 def demand(ids: U64, tag_mask: np.uint64, counts: I64) -> None:
-    """Adds to `counts`, per segment, how many of the ids belong there."""
+    """Adds to `counts` the number of ids per segment."""
     for i in range(ids.shape[0]):
         counts[segment_of(ids[i, 0] & tag_mask, counts.size)] += 1
 
 
 def rows_of(slots: Slots, ids: U64, tag_mask: np.uint64, rows: I64) -> None:
-    """Writes into `rows` which row the slot of each id names, dead or alive; -1: it has none."""
+    """Writes to `rows` the row that each id's slot names, dead or alive; -1: no slot."""
     for i in range(ids.shape[0]):
         slot = _slot_of(slots.words, slots.base, slots.capacity, ids, i, tag_mask)
         rows[i] = row_at(slots.words, slot) if slot >= 0 else np.int64(-1)
 
 
 class Kernels(NamedTuple):
-    """Holds the loops; both sets have the same calls, so that every test can run on either."""
+    """The loops over ids; both sets have the same signatures, so that every test can run on either."""
 
     decide: Callable[..., tuple[int, bool, int, int]]
     upsert: Callable[..., tuple[int, int]]

@@ -1,12 +1,12 @@
-"""Finds slots, and prefetches their memory: shared by all kernels.
+"""Finds slots, and prefetches their memory; shared by all kernels.
 
-A table is segments of open addressing with linear probing. The tag's lowest bits choose the segment, the home (32
-other bits of the fingerprint) chooses where in it a chain begins: at `home * capacity >> 32`, so that slots are
-nearly in the order of their homes whatever the capacity. Two ids are the same when tag and home are: of two different
-ones with probability 2^-96.
+A table consists of segments with open addressing and linear probing. The lowest bits of the tag choose the segment. The
+home (32 other bits of the fingerprint) chooses where in the segment a chain begins: at `home * capacity >> 32`, so that
+slots are nearly in the order of their homes for any capacity. Two ids are equal if tag and home are; two different ids
+are with probability 2^-96.
 
-The slot of an id is at a random address, and reading it takes some 100 ns. With the slots of the next ids under way
-meanwhile, it costs less than half of that (10 million ids).
+The slot of an id is at a random address, and reading it takes some 100 ns. Prefetching the slots of the next ids more
+than halves that (10 million ids).
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from oncegate.core.claims import ClaimState
 from oncegate.index.table.arrays import TAKEN
 from oncegate.index.table.jit import helper
 
-# numba takes plain integers as constants.
+# numba treats plain integers as constants.
 STATE_OPEN, STATE_DONE, STATE_UNKNOWN = int(ClaimState.OPEN), int(ClaimState.DONE), int(ClaimState.UNKNOWN)
 STATE_TAKEN = TAKEN
 U32_MAX = 0xFFFF_FFFF
@@ -32,25 +32,25 @@ LOW, HALF = np.uint64(U32_MAX), np.uint64(32)
 
 @helper
 def home_of(ids: U64, i: int) -> Any:
-    """Returns an id's home: the 32 bits that say where in its segment its chain begins."""
+    """Returns an id's home: the 32 bits that determine where its chain begins."""
     return ids[i, 1] & LOW
 
 
 @helper
 def segment_of(tag: np.uint64, segments: int) -> Any:
-    """Returns the segment an id belongs to; there are a power of two of them."""
+    """Returns the segment of an id; the number of segments is a power of two."""
     return np.int64(tag & np.uint64(segments - 1))
 
 
 @helper
 def begin_of(home: Any, capacity: Any) -> Any:
-    """Tells where in its segment the chain of an id begins."""
+    """Returns the position in its segment at which the chain of an id begins."""
     return np.int64(home) * capacity >> 32
 
 
 @helper
 def find(words: U64, base: Any, capacity: Any, tag: np.uint64, home: np.uint64) -> Any:
-    """Returns the slot of this id in its segment, or `-1 - s` where s is the empty slot that ends its chain."""
+    """Returns the slot of this id in its segment, or `-1 - s` if s is the empty slot that ends its chain."""
     at = begin_of(home, capacity)
     while True:
         word = words[base + at, 1]
@@ -65,33 +65,33 @@ def find(words: U64, base: Any, capacity: Any, tag: np.uint64, home: np.uint64) 
 
 @helper
 def row_at(words: U64, slot: Any) -> Any:
-    """Returns the row that a slot names; -1 for an empty one."""
+    """Returns the row that a slot names; -1 for an empty slot."""
     return np.int64(words[slot, 1] & LOW) - 1
 
 
 @helper
 def holds(state: Any) -> bool:
-    """Tells whether a row in this state still holds its ids."""
+    """Returns whether a row in this state still holds its ids."""
     return bool(state in (STATE_OPEN, STATE_DONE, STATE_TAKEN))
 
 
-# As mypy knows them: numba ships no types.
+# Annotated for mypy: numba ships no types.
 _intrinsic: Callable[[Callable[..., Any]], Callable[..., Any]] = intrinsic
 _overload: Callable[[Any], Callable[[Any], Any]] = overload
-# How many ids ahead: latency over the time for an id; from 8 to 24 the same was measured.
+# Number of ids to prefetch ahead: latency over the time per id. From 8 to 24 the measured times were equal.
 READ_AHEAD = 16
-# A chain is three slots long on the average, and four share a line of memory: the end of most lies in one of two.
+# A chain has three slots on average, and a cache line holds four: most chains end in one of two lines.
 _SLOTS_ON = 3
 _WORDS_PER_SLOT = 2
 
 
 def touch(words: U64, slot: Any) -> None:
-    """Says that this slot is read soon; nothing else comes of it, and plain Python does nothing."""
+    """Prefetches a slot in compiled kernels; plain Python does nothing."""
 
 
 @_intrinsic
 def _prefetch(typingctx: Any, words: Any, at: Any) -> Any:
-    """LLVM's prefetch (read, keep in all levels) of the 64-bit word number `at`."""
+    """Emits LLVM's prefetch (read, keep in all levels) of the 64-bit word number `at`."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
@@ -115,7 +115,7 @@ def _compiled_touch(words: Any, slot: Any) -> Any:
 
 @helper
 def touch_chain(words: U64, base: I64, capacity: I64, ids: U64, i: Any, tag_mask: Any) -> None:
-    """Says that the chain of `ids[i]` is gone through soon; past the last id, the last one's."""
+    """Prefetches the chain of `ids[i]`; past the last id, that of the last one."""
     i = min(i, ids.shape[0] - 1)
     segment = segment_of(ids[i, 0] & tag_mask, base.size)
     at = base[segment] + begin_of(ids[i, 1] & LOW, capacity[segment])

@@ -1,7 +1,8 @@
-"""Loops over rows and over whole segments: moves, retires, copies out and in, and gives slots to the cold tier.
+"""Loops over rows and whole segments: they move and retire, copy slots out and in, and gather slots for the cold tier.
 
-The rules of `kernels` hold here too. A slot is not emptied by itself: it dies with its row and is left out when its
-segment moves (`move`), for a change that made it may be taken back. What leaves memory is past that (`delete`).
+The rules of `kernels` apply here too. No slot is emptied on its own, since the change that made it may be undone: it
+dies with its row and is omitted when its segment moves (`move`). Only slots that leave memory are emptied at once
+(`delete`).
 """
 
 from typing import Any
@@ -28,12 +29,12 @@ _SLOTS_PER_PAGE = 256
 
 @helper
 def _goes(state: Any, pins: Any) -> bool:
-    """Tells whether a move leaves out the slots of a row: nothing is held by them, and nobody can take that back."""
+    """Returns whether a move omits the slots of a row: they hold nothing, and no undo can change that."""
     return bool(pins == 0 and not holds(state))
 
 
 def staying(slots: Slots, segment: int, holders: Holders) -> int:
-    """Counts how many slots of a segment a move would keep."""
+    """Counts the slots of a segment that a move would keep."""
     words, states, pins, base, count = slots.words, holders.state, holders.pins, slots.base[segment], 0
     for at in range(base, base + slots.capacity[segment]):
         row = row_at(words, at)
@@ -45,18 +46,20 @@ def staying(slots: Slots, segment: int, holders: Holders) -> int:
 def move(
     slots: Slots, segment: int, capacity: int, holders: Holders, sweeping: bool, chain: U64, digests: U32, freed: U32
 ) -> Any:
-    """Spreads a segment, where it stands, over `capacity` slots, no fewer than before.
+    """Spreads a segment in place over `capacity` slots, no fewer than before.
 
-    Returns how many rows are `freed` by it, and how many slots were left out. Sweeping leaves out the dead slots of
-    unpinned rows. Chains are taken up from the last to the first: an id never moves to the left of where its chain
-    begins, so none lands among those that have yet to move; but for those that go round the end, which are taken up
-    once more with the chain they then belong to. `chain`: as many as are in use; `digests` too, where slots have any.
+    Returns the number of rows `freed` by it, and the number of slots omitted. Sweeping omits the dead slots of unpinned
+    rows.
+
+    Chains are moved from the last to the first. An id never moves to the left of the beginning of its chain, so none
+    lands among chains still to be moved. Exceptions are chains that wrap around the end; those are moved again with the
+    chain that they then belong to. chain: as many elements as slots in use; digests too, if slots have any.
     """
     keeping = slots.digests.size > 0
     words, states, pins = slots.words, holders.state, holders.pins
     remembered, named_by = holders.remembered, holders.slots
     base, free, dropped = slots.base[segment], 0, 0
-    # A page that is read before it is written is mapped twice, and all of these are written soon.
+    # Reading a page before writing it would map it twice, and all of these are written soon.
     for new in range(base + slots.capacity[segment], base + capacity, _SLOTS_PER_PAGE):
         words[new, 1] = np.uint64(0)
     at = slots.capacity[segment] - 1
@@ -95,9 +98,10 @@ def move(
 def retire(
     holders: Holders, wall_ms: I64, rows: U32, before_ms: int, position: int, due: U32, states: U8, positions: I64
 ) -> tuple[int, int, int]:
-    """Lets go of what those of the rows hold that are done or taken since before `before_ms`, and pins them.
+    """Retires and pins those of the rows that were done or taken before `before_ms`.
 
-    `due`, `states`, `positions` get the rows and what they were. Returns how many, and how many ids and slots they had.
+    Returns the number of rows, ids and slots. due, states, positions: receive the rows and their previous state and
+    position.
     """
     row_states, row_positions, pins = holders.state, holders.position, holders.pins
     named, counts = holders.named, holders.slots
@@ -113,7 +117,7 @@ def retire(
 
 
 def unpin(holders: Holders, rows: U32, freed: U32) -> int:
-    """Unpins rows, each named once by a change that may no longer be taken back; returns how many that frees."""
+    """Unpins rows, each pinned once by a change that can no longer be undone. Returns how many become free."""
     pins, counts, remembered, free = holders.pins, holders.slots, holders.remembered, 0
     for row in rows:
         assert pins[row] > 0
@@ -126,7 +130,7 @@ def unpin(holders: Holders, rows: U32, freed: U32) -> int:
 
 @helper
 def _pool_at(buckets: I64, wall_ms: Any, bits: int) -> Any:
-    """Returns the index of a time's bucket among these, ascending; -1 where it is not."""
+    """Returns the index of a time's bucket among these, ascending; -1 if it is not there."""
     bucket, low, high = wall_ms >> bits, 0, buckets.size
     while low < high:
         middle = (low + high) >> 1
@@ -140,11 +144,11 @@ def _pool_at(buckets: I64, wall_ms: Any, bits: int) -> Any:
 def pool(
     slots: Slots, begin: int, end: int, holders: Holders, times: I64, small: Small, pools: SharedRows, freed: U32
 ) -> tuple[int, int]:
-    """Lets slots from `begin` to `end` that name small done rows name the shared row of the rows' bucket instead.
+    """Moves slots from `begin` to `end` from small done rows to the shared row of the row's bucket.
 
-    A row is left alone while its claim can be named or a change of it taken back, when it holds more than `small.most`
-    ids, or when it tells something of its ids that a shared row could not. What is shared has the latest of its rows'
-    `times` and positions. Returns how many rows are `freed`, and how many slots were given over.
+    A row is skipped while its claim can be named or its change undone, if it holds more than `small.most` ids, or if it
+    has data that a shared row could not have. A shared row gets the latest of its rows' `times` and positions. Returns
+    the number of rows `freed`, and of slots moved.
     """
     words, states, pins, remembered = slots.words, holders.state, holders.pins, holders.remembered
     named, counts, positions = holders.named, holders.slots, holders.position
@@ -172,10 +176,10 @@ def pool(
 
 
 def gather(slots: Slots, segment: int, numbers: U32, out: U64, digests: U32) -> int:
-    """Copies the slots of a segment whose rows have other numbers, by these; returns how many.
+    """Copies the slots of a segment with their rows renumbered by `numbers`. Returns how many.
 
-    NO_ROW, or no element: the row has none, and its slots are left out. `digests` gets their payloads' digests, where
-    slots have any. `out`, and `digests`, are one longer than there are slots in use, as in `gather_of`.
+    Slots of a row with NO_ROW, or beyond `numbers`, are omitted. digests: receives their payload digests, if slots have
+    any. out, digests: one element longer than the number of slots in use, as for `gather_of`.
     """
     words, slot_digests, base, count = slots.words, slots.digests, slots.base[segment], np.int64(0)
     last = np.int64(numbers.size) - 1
@@ -193,10 +197,10 @@ def gather(slots: Slots, segment: int, numbers: U32, out: U64, digests: U32) -> 
 
 
 def gather_of(slots: Slots, segment: int, holders: Holders, is_picked: U8, out: U64) -> int:
-    """Copies the slots of a segment as they stand that hold their ids for a picked row; returns how many.
+    """Copies the slots of a segment that hold their ids for a picked row. Returns how many.
 
-    `is_picked`: by row + 1, 0 or 1. `out` is one longer than there are slots in use: every slot is written, and counted
-    if its row is picked, for which they are cannot be foretold, and a wrong guess costs more than a copy.
+    is_picked: by row + 1, 0 or 1. out: one element longer than the number of slots in use. Every slot is written, and
+    counted only if its row is picked: that branch is unpredictable, and a misprediction costs more than a copy.
     """
     words, states, base, count = slots.words, holders.state, slots.base[segment], np.int64(0)
     for at in range(base, base + slots.capacity[segment]):
@@ -209,11 +213,13 @@ def gather_of(slots: Slots, segment: int, holders: Holders, is_picked: U8, out: 
 def fill(
     slots: Slots, states: U8, given: U64, digests: U32, tag_mask: np.uint64, begin: int, end: int, named: I64
 ) -> int:
-    """Inserts slots as `gather` gave them into the segments from `begin` to `end`, with room.
+    """Inserts slots from `gather` into the segments from `begin` to `end`; there must be room.
 
-    Returns how many of them all were looked at, before the first that cannot be. That is a slot of a row that holds
-    nothing or is none of those in `named`, of too wide a tag, or of an id that is there already. `named`: by row, how
-    many slots; counted on. `digests`: as many as are given, or none.
+    Returns the number of slots examined before the first invalid one. Invalid is a slot of a row that holds nothing or
+    is beyond `named`, a tag that is too wide, or an id that is already there.
+
+    named: number of slots by row; increased.
+    digests: one per slot, or empty.
     """
     words, base, capacity, used, slot_digests = slots.words, slots.base, slots.capacity, slots.used, slots.digests
     for i in range(given.shape[0]):

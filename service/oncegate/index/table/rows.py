@@ -1,8 +1,8 @@
-"""Keeps the rows, one a claim and kind of grant (fresh, taken over), as arrays.
+"""Rows as arrays: one per claim and kind of grant (fresh, taken over).
 
-A row's number is this process's own, reused and never shown; the ledger's position is what lasts. It is free again when
-no slot names it (`slots` is 0, as a sweep left it), nobody can ask for its claim any more (`remembered` is 0) and no
-change that names it may still be taken back (`pins` is 0): whoever makes the last of these so gives it back.
+A row's number is local to this process, reused and never shown; the ledger position is the permanent identity. A row is
+free once no slot names it (`slots` is 0 after a sweep), its claim can no longer be named (`remembered` is 0) and no
+change that names it can be undone (`pins` is 0). The operation that makes the last of these true frees it.
 """
 
 import sys
@@ -18,15 +18,15 @@ from oncegate.index.table.arrays import TAKEN, Holders, reserve
 from oncegate.index.table.grants import Grant
 from oncegate.index.writers import WORDS, words_of
 
-# As plain integers: an enum's members are slow to reach, and these are reached for every claim.
+# Plain integers: reading an enum's members is slow, and these are read for every claim.
 OPEN, DONE, RELEASED, UNKNOWN = (int(state) for state in ClaimState)
 LIVE = (OPEN, DONE, TAKEN)
 CAPACITY_MIN = 64
-# What is kept beside the ids of a row.
+# Flags of the data kept with the ids of a row.
 PAYLOADS, RESULT = 1, 2
-# Memory of one result beside its bytes: the object, and its place and its row's number in a dictionary.
+# Memory of a result in addition to its bytes: the object, and its place and row number in a dictionary.
 RESULT_BYTES = 160
-# A claim takes two rows at most: one for fresh ids, one for those it takes over.
+# A claim uses at most two rows: one for fresh ids, one for those it takes over.
 ROWS_PER_CLAIM = 2
 # `spare` is the stack of rows that were used before and are free.
 _LAYOUT: dict[str, tuple[Any, int]] = {
@@ -55,7 +55,7 @@ _LAYOUT: dict[str, tuple[Any, int]] = {
     "scoped": (np.uint8, 1),
     "writer": (np.uint32, WORDS),
 }
-# What a row is and was made for, without leases: what a snapshot keeps of it.
+# The columns that a snapshot saves: all facts of a row, without its lease.
 LASTING = (
     *("token", "call", "state", "takeover", "position", "named", "remembered", "claim", "digest", "lease_ms"),
     *("wall_ms", "granted", "topic", "partition", "first_offset"),
@@ -68,13 +68,14 @@ def words(raw: bytes) -> U64:
 
 
 class Rows:
-    """Keeps the rows. `holders` is what the kernels read too; the rest is for people and for settling.
+    """The rows of one shard. The kernels also read `holders`; the other columns serve completion, release, display.
 
-    `ended_ms`: when the claim was settled, on the clock of `now_ms`. `granted`: how many ids the row was made for.
-    `beside`: what is kept beside its ids: PAYLOADS where one came with a payload that is to be known again, so that it
-    cannot leave memory; RESULT where its claim was completed with a result, which `results` has.
-    `writer`: (n, WORDS), who made the claim, as `index.writers` has it.
-    capacity: as far as the arrays go now; growing them costs nothing, for their address space is there.
+    ended_ms: when the claim was completed or released, on the clock of `now_ms`.
+    granted: number of ids for which the row was made.
+    beside: data kept with its ids. PAYLOADS: an id came with a payload that must be recognised, so it cannot leave
+    memory. RESULT: its claim was completed with a result, which is in `results`.
+    writer: (n, WORDS), the writer of the claim, as in `index.writers`.
+    capacity: current length of the arrays; growing is free, since their address space is reserved.
     """
 
     token: U64
@@ -98,29 +99,27 @@ class Rows:
         self._whole = reserve(_LAYOUT, (1 << row_bits) - 1)
         self.limit = len(self._whole["used"])
         self.capacity = self.made = self._spares = 0
-        # While a snapshot is made, no number is given anew.
+        # While a snapshot is made, no number is reused.
         self.only_new = False
         self.grow(0)
 
     @property
     def free(self) -> int:
-        """Counts the rows that can be taken before all that the width allows are in use."""
+        """Counts the rows that can still be taken before the width is exhausted."""
         return (0 if self.only_new else self._spares) + self.limit - self.made
 
     @property
     def in_use(self) -> int:
-        """Counts the rows that are not free."""
         return self.made - self._spares
 
     @property
     def size_bytes(self) -> int:
-        """Counts the bytes of all rows that were ever made."""
+        """Counts the bytes of all rows that were ever used."""
         row_bytes: int = sum(np.dtype(dtype).itemsize * width for dtype, width in _LAYOUT.values())
         return self.made * row_bytes
 
     def grow(self, to: int) -> None:
-        """Makes the arrays reach as far as row `to`, or twice as far as they do. Rows keep their numbers and
-        contents."""
+        """Extends the arrays to row `to`, or to twice their length. Rows keep their numbers and contents."""
         self.capacity = min(max(2 * self.capacity, CAPACITY_MIN, to), self.limit)
         arrays = {name: array[: self.capacity] for name, array in self._whole.items()}
         self.holders = Holders(**{name: arrays.pop(name) for name in Holders._fields})
@@ -128,17 +127,17 @@ class Rows:
             setattr(self, name, array)
 
     def column(self, name: str) -> NDArray[Any]:
-        """Returns one array by its name, of all rows ever made."""
+        """Returns an array by name, of all rows ever used."""
         return self._whole[name][: self.made]
 
     def restore(self, count: int) -> None:
-        """Makes the first `count` rows, to be filled in by their columns."""
+        """Makes the first `count` rows; the caller fills their columns."""
         self.made = count
         self.grow(count)
         self.column("used")[:] = True
 
     def take(self, position: int, grant: Grant, takeover: bool, granted: int, now_ms: int) -> int:
-        """Returns a free row, filled in for `granted` ids of the grant; nothing names it yet, and it is pinned once."""
+        """Returns a free row, filled in for `granted` ids of the grant. Nothing names it yet, and it is pinned once."""
         row = self.next_free()
         holders = self.holders
         self.used[row], holders.remembered[row] = True, grant.state != TAKEN
@@ -155,7 +154,7 @@ class Rows:
         return row
 
     def next_free(self) -> int:
-        """Takes the number of a free row, made anew if need be; the caller fills it in."""
+        """Takes the number of a free row; the caller fills it in."""
         if self._spares and not self.only_new:
             self._spares -= 1
             return int(self.spare[self._spares])
@@ -165,7 +164,7 @@ class Rows:
         return self.made - 1
 
     def give_back(self, rows: NDArray[Any]) -> None:
-        """Frees these rows; each stands here once."""
+        """Frees these rows; each must occur once."""
         if self.results.by_row:
             self.results.drop(rows.tolist())
         self.holders.state[rows], self.used[rows] = UNKNOWN, False
@@ -173,31 +172,34 @@ class Rows:
         self._spares += len(rows)
 
     def let_go(self, rows: NDArray[Any]) -> None:
-        """Frees rows that were taken just now, and that nothing names."""
+        """Frees rows that were just taken and that nothing names."""
         self.holders.pins[rows] = self.holders.remembered[rows] = 0
         self.give_back(rows)
 
     def give_back_idle(self, rows: Iterable[int]) -> None:
-        """Frees those of the rows that nothing holds any more."""
+        """Frees those of the rows that are no longer in use."""
         holders = self.holders
         idle = [row for row in rows if not (holders.slots[row] or holders.pins[row] or holders.remembered[row])]
         if idle:
             self.give_back(np.array(idle, np.uint32))
 
     def void(self, row: int) -> None:
-        """Undoes a row whose claim never was: whatever slots name it are dead, and nothing rests on it."""
+        """Undoes a row whose claim never was. Slots that name it are dead, and nothing depends on it."""
         self.holders.state[row], self.holders.position[row] = UNKNOWN, 0
         self.holders.remembered[row] = 0
 
     def pin(self, rows: Sequence[int]) -> None:
-        """Pins rows, each named once by a change, while that may be taken back."""
+        """Pins rows of a change that may be undone; each must occur once."""
         pins = self.holders.pins
         for row in rows:
             pins[row] += 1
 
     def remembered_until_ms(self, rows: Iterable[int], known_ms: int = 0) -> int | None:
-        """Tells when the answer to a lost reply may be forgotten, of all rows of one claim: two leases past the
-        settling, or past the lease of a claim that nothing names, and `known_ms` at least; None while it holds ids."""
+        """Returns until when the answer to a lost reply is remembered, over all rows of one claim.
+
+        That is two leases after its completion or release, or after the lease of a claim that nothing names, and at
+        least `known_ms`. None while it holds ids.
+        """
         holders, until_ms = self.holders, 0
         for row in rows:
             is_open = holders.state[row] == OPEN
@@ -208,7 +210,7 @@ class Rows:
         return until_ms
 
     def unpin(self, rows: Sequence[int]) -> None:
-        """Unpins rows whose change may no longer be taken back; frees what nothing holds then."""
+        """Unpins rows whose change can no longer be undone, and frees those that are then not in use."""
         holders, pins, idle = self.holders, self.holders.pins, list[int]()
         for row in rows:
             assert pins[row] > 0, "a change is settled or undone once"
@@ -219,21 +221,22 @@ class Rows:
             self.give_back(np.array(idle, np.uint32))
 
     def reset_leases(self, now_ms: int) -> None:
-        """Gives every open row a full lease; what is settled counts as settled now."""
+        """Gives every open row a full lease. Ended claims count as ended now."""
         used = self.column("used")
         self.column("lease_until_ms")[used] = now_ms + self.column("lease_ms")[used]
         self.column("ended_ms")[used] = now_ms
 
     def open_total(self, rows: Sequence[int]) -> int:
-        """Counts the ids that the open ones of a claim's rows still hold."""
+        """Counts the ids that the open rows of a claim still hold."""
         holders = self.holders
         return sum(int(holders.named[row]) for row in rows if holders.state[row] == OPEN)
 
 
 class Results:
-    """Keeps what claims were completed with, by row, within a budget of memory: the oldest are forgotten first.
+    """Results of claims, by row, within a memory budget: the oldest are forgotten first.
 
-    by_row: changed by these methods alone. forgotten: how many went for memory. A row that is freed has none.
+    by_row: changed only by these methods. A freed row has none.
+    forgotten: number of results dropped for memory.
     """
 
     def __init__(self, rows: Rows) -> None:
@@ -243,12 +246,12 @@ class Results:
         self.size_bytes = self.forgotten = 0
 
     def keep_within(self, size_bytes: int) -> None:
-        """Lets them take so many bytes of memory together."""
+        """Sets the memory budget in bytes."""
         self._most_bytes = size_bytes
         self._trim()
 
     def put(self, rows: Iterable[int], result: bytes) -> None:
-        """Keeps the result of a claim for its rows, which have none."""
+        """Stores the result of a claim for its rows, which have none."""
         for row in rows:
             self.by_row[row] = result
             self.size_bytes += RESULT_BYTES + len(result)
@@ -256,7 +259,7 @@ class Results:
         self._trim()
 
     def drop(self, rows: Iterable[int]) -> None:
-        """Lets go of what is kept for these rows, if anything is."""
+        """Drops the results of these rows, if any."""
         for row in rows:
             result = self.by_row.pop(row, None)
             if result is not None:

@@ -1,11 +1,12 @@
-"""Maps a fingerprint to the row that holds it, in 16 bytes an id, by slots in segments that grow and sweep alone.
+"""Maps a fingerprint to the row that holds it, in 16 bytes per id, in segments that grow and are swept independently.
 
-A segment moves when it is full: to more slots, or over the same ones when enough of them are dead. It moves where
-it stands, for the address space up to its largest size is its own. Capacities are steps of a ladder, and each
-segment's ladder begins a little higher than the one before, so that about as many segments move at any request.
-A dead slot (its row was released, retired, or its claim taken back) counts as occupied until its segment moves, and
-only its own id takes it over before. No answer changes by a move. Slots of ids that leave memory are empty at once
-(`delete`), so a table that old ids leave neither grows nor moves.
+A full segment moves: to more slots, or over the same slots if enough of them are dead. It moves in place, since the
+address space up to its maximum size is reserved. Capacities follow a ladder, and each segment's ladder begins a little
+higher than the previous one's, so that about as many segments move at any request.
+
+A dead slot (its row was released, retired or undone) counts as occupied until its segment moves, and only its own id
+reuses it before. A move changes no answer. Slots of ids that leave memory are emptied at once (`delete`), so a table
+from which old ids are evicted neither grows nor moves.
 """
 
 import math
@@ -21,34 +22,33 @@ from oncegate.index.table.kernels import Kernels
 from oncegate.index.table.probe import find, row_at, segment_of
 from oncegate.index.table.rows import Rows
 
-# Occupied slots, dead ones included, per capacity of a segment. Above it the chains of linear probing grow quickly.
+# Maximum load of a segment, dead slots included. Above it the chains of linear probing grow quickly.
 LOAD_MAX = 0.72
-# From here on a segment may move before it must: one at a request, so that not several have to at the next.
+# From this load on a segment may move early, one per request, so that a later request need not move several.
 LOAD_SOON = 0.7
-# What a move leaves occupied at most, so that the next one is not soon.
+# Maximum load after a move, so that the next move is not soon.
 LOAD_AFTER_MOVE = 0.6
-# From step to step of a ladder: an id moves twice on the average, and 57 % of the slots are occupied.
+# Step of a ladder: an id moves twice on average, and 57 % of the slots are occupied.
 GROWTH = 1.5
-# 32 GiB of address space: more ids than a shard's 2^28 rows, one a claim at least, are worth.
+# 32 GiB of address space: more than the ids of a shard's 2^28 rows, at least one claim each, can use.
 SLOTS_MAX = 1 << 31
 _NO_IDS: U64 = np.empty((0, 2), np.uint64)
 _NO_HINTS: I64 = np.empty(0, np.int64)
-# What `BatchGrants` has of each id.
+# The fields of `BatchGrants` that have one element per id.
 _OF_IDS = ("ids", "hints", "previous", "old_digests")
 
 
 class CopyOnWrite(Protocol):
-    """Receives what slots were before they are overwritten, for a snapshot that goes on while the table changes."""
+    """Receives the previous content of slots that are overwritten while a snapshot is made."""
 
     def overwritten(self, ids: U64, previous: U32, digests: U32) -> None:
-        """Learns that the slots of these ids, shape (n, 2), named these rows just now, and had these digests, if
-        any."""
+        """Called with ids, shape (n, 2), whose slots are overwritten, and their previous rows and digests, if any."""
 
 
 class Table:
-    """Keeps the slots of all ids in memory, segment by segment, and moves a segment when it is full.
+    """The slots of all ids in memory, by segment. A full segment moves.
 
-    `dead`: slots that a move may leave out once nothing pins their rows.
+    dead: number of slots that a move may omit once no change pins their rows.
     """
 
     def __init__(self, rows: Rows, kernels: Kernels, tag_bits: int, capacity: int, segments: int) -> None:
@@ -65,41 +65,39 @@ class Table:
         self.slots = Slots(whole, base, np.array(capacities, np.int64), np.zeros(segments, np.int64))
         self.dead = 0
         self.moves = 0
-        # The snapshot under way: it learns of slots that are overwritten, and no move leaves any out.
+        # The current snapshot: it receives overwritten slots, and no move omits any.
         self.snapshot: CopyOnWrite | None = None
-        # Ids that have room wherever they belong; what may fill one segment only is counted where it may not.
+        # Ids that have room in any segment; only ids that may not are counted by segment.
         self._sure = 0
-        # What was asked for last, what `find` said of each id, and how many moves there had been.
+        # The ids of the last request, the result of `find` for each, and the number of moves at that time.
         self._hints: tuple[U64, I64, int] = (_NO_IDS, _NO_HINTS, 0)
 
     @property
     def capacity(self) -> int:
-        """Counts the slots of all segments."""
         return int(self.slots.capacity.sum())
 
     @property
     def size_bytes(self) -> int:
-        """Counts the bytes of all slots: 16 each, 20 with digests of payloads."""
+        """Counts the bytes of all slots: 16 each, 20 with payload digests."""
         return (20 if len(self.slots.digests) else 16) * self.capacity
 
     def keep_digests(self) -> None:
-        """Gives each slot 4 bytes more from now on, for what tells its id's payload from another.
+        """Adds 4 bytes to each slot for a digest of its id's payload.
 
-        Raises Overloaded: there is no address space for them.
+        Raises Overloaded if there is no address space for them.
         """
         if not len(self.slots.digests):
             digests = reserve({"digests": (np.uint32, 1)}, len(self.slots.words))["digests"]
             if len(digests) < len(self.slots.words):
-                raise Overloaded("no address space is left to keep payloads' digests in; nothing was written")
+                raise Overloaded("no address space is left for payload digests; nothing was written")
             self.slots = self.slots._replace(digests=digests)
 
     @property
     def used(self) -> int:
-        """Counts the occupied slots, dead ones included."""
         return int(self.slots.used.sum())
 
     def make_room(self, ids: int) -> None:
-        """Moves the segments that would be too full if each got its share of `ids` more."""
+        """Moves the segments that would be too full with their share of `ids` more ids."""
         if ids > self._sure:
             share = -(-ids // len(self._steps))
             self._make_room(np.full(len(self._steps), share))
@@ -107,7 +105,7 @@ class Table:
     def make_room_for(self, given: Sequence[U64]) -> None:
         """Moves the segments that would be too full with these ids, arrays of shape (n, 2).
 
-        Raises Overloaded, with no effect on any answer: a segment is as large as segments get.
+        Raises Overloaded, without effect on any answer, if a segment has its maximum size.
         """
         count = 0
         for ids in given:
@@ -122,36 +120,35 @@ class Table:
         self._sure -= count
 
     def sweep_for(self, more: I64) -> None:
-        """Moves the segments that would be too full with so many more each, where dead slots can go."""
+        """Moves the segments that would be too full with `more` ids per segment, if dead slots can be omitted."""
         self._sure = 0
         if self._sweeps:
             self._make_room(more)
 
     def make_room_within(self, begin: int, end: int, more: I64) -> None:
-        """Moves the segments from `begin` to `end` that would be too full with so many more each.
+        """Moves the segments from `begin` to `end` that would be too full with `more` ids per segment.
 
-        After `sweep_for`, other threads may do so for other segments. Raises Overloaded, as `make_room_for`.
+        After `sweep_for`, other threads may do so for other segments. Raises Overloaded like `make_room_for`.
         """
         used, capacity = self.slots.used[begin:end] + more[begin:end], self.slots.capacity[begin:end]
         for segment in (begin + np.flatnonzero(used > LOAD_MAX * capacity)).tolist():
             self._enlarge(segment, int(more[segment]))
 
     def sweep(self) -> None:
-        """Drops every dead slot that nothing pins."""
+        """Drops every dead slot whose row is not pinned."""
         if self._sweeps:
             for segment, capacity in enumerate(self.slots.capacity.tolist()):
                 self._move(segment, capacity)
 
     def hint(self, ids: U64, hints: I64) -> None:
-        """Takes what `find` said of each of these ids: if they are put next, their slots need not be found again."""
+        """Stores the results of `find` for these ids: if they are put next, their slots need not be found again."""
         self._hints = ids, hints, self.moves
 
     def put(self, ids: U64, row: int, digests: U32 = NO_DIGESTS) -> tuple[U32, int, U32]:
-        """Lets the slots of `ids`, shape (n, 2), name `row`.
+        """Makes the slots of `ids`, shape (n, 2), name `row`.
 
-        Returns what each named before, how many ids were absent, and the digests that the slots kept before, where any
-        are: those of payloads that `digests` takes the place of. Room is made before, by `make_room_for`, and for
-        digests by `keep_digests`.
+        Returns the row that each named before, how many ids were absent, and the previous digests of the slots, if any,
+        which `digests` replace. Call `make_room_for` before, and `keep_digests` for digests.
         """
         previous, old_digests = np.empty(len(ids), np.uint32), self._digests_of(digests, len(ids))
         hinted, hints, moves = self._hints
@@ -174,9 +171,9 @@ class Table:
         position: int,
         times: IdTimes = NO_TIMES,
     ) -> tuple[Answers, BatchGrants]:
-        """Decides on claims of `ids`, shape (n, 2), one after the other; slots of what each is granted name its row.
+        """Decides claims of `ids`, shape (n, 2), one after the other. Slots of granted ids name their claim's row.
 
-        Room is made before, by `make_room_for` of them all.
+        Call `make_room_for` for all of them before.
         """
         n = len(ids)
         answers = Answers.empty(n)
@@ -192,44 +189,44 @@ class Table:
         return answers, grants
 
     def _overwritten(self, revived: int, ids: U64, previous: U32, old_digests: U32) -> None:
-        """Notes that slots name other rows than they did, and that so many of them were dead."""
+        """Accounts for slots that now name other rows; `revived` of them were dead."""
         self.dead -= revived
         if self.snapshot is not None:
             self.snapshot.overwritten(ids, previous, old_digests)
 
     def _digests_of(self, digests: U32, ids: int) -> U32:
-        """Returns the digests to write; of payloads that have none, 0."""
+        """Returns the digests to write; 0 for payloads without one."""
         if not len(self.slots.digests):
             return NO_DIGESTS
         return digests.copy() if len(digests) else np.zeros(ids, np.uint32)
 
     def fill(self, given: U64, digests: U32, begin: int, end: int, named: I64) -> int:
-        """Inserts slots as they were saved, those of the segments from `begin` to `end`.
+        """Inserts saved slots that belong to the segments from `begin` to `end`.
 
-        Returns how many of `given` were looked at, before the first that cannot be. `named`: by row that was saved, how
-        many slots; counted on. Room is made before, by `make_room_for`; other threads may fill other segments.
+        Returns the number of slots examined before the first invalid one. named: number of slots by saved row;
+        increased. Call `make_room_for` before. Other threads may fill other segments.
         """
         holders = self._rows.holders
         return int(self._kernels.fill(self.slots, holders.state, given, digests, self.tag_mask, begin, end, named))
 
     def put_back(self, ids: U64, row: int, previous: U32, was_absent: int, old_digests: U32) -> None:
-        """Takes `put` back. Slots that were new stay, dead: emptying one would cut the chains that run through it."""
+        """Undoes a `put`. New slots stay, dead: emptying one would cut the chains that run through it."""
         self._kernels.restore(self.slots, self._rows.holders, ids, self.tag_mask, row, previous, old_digests)
         self.dead += was_absent
 
     def row_of(self, fingerprint: U64) -> int | None:
-        """Returns the row that the slot of one id names, dead or alive."""
+        """Returns the row that the slot of one id names, dead or alive; None if it has no slot."""
         slot = self._slot_of(fingerprint)
         return int(row_at(self.slots.words, slot)) if slot >= 0 else None
 
     def rows_of(self, ids: U64) -> I64:
-        """Returns the rows that the slots of these ids, shape (n, 2), name, dead or alive; -1 where none does."""
+        """Returns the rows that the slots of these ids, shape (n, 2), name, dead or alive; -1 for none."""
         rows = np.empty(len(ids), np.int64)
         self._kernels.rows_of(self.slots, ids, self.tag_mask, rows)
         return rows
 
     def digest_of(self, fingerprint: U64) -> int:
-        """Returns the digest of one id's payload; 0: it has none."""
+        """Returns the payload digest of one id; 0 if it has none."""
         slot = self._slot_of(fingerprint) if len(self.slots.digests) else -1
         return int(self.slots.digests[slot]) if slot >= 0 else 0
 
@@ -240,7 +237,7 @@ class Table:
 
     @property
     def _sweeps(self) -> bool:
-        """Tells whether a move leaves dead slots out."""
+        """Returns whether a move omits dead slots."""
         return self.dead > 0 and self.snapshot is None
 
     def _capacity_at(self, segment: int, step: int) -> int:
@@ -248,7 +245,9 @@ class Table:
         return math.ceil(slots)
 
     def _make_room(self, more: I64) -> None:
-        """Enlarges where `more`, per segment, is too much; nowhere: then one that will soon be too full."""
+        """Enlarges the segments that `more`, per segment, would overfill; if there are none, one that will soon be too
+        full.
+        """
         slots = self.slots
         crowded = np.flatnonzero(slots.used + more > LOAD_MAX * slots.capacity)
         if not len(crowded):
@@ -257,7 +256,7 @@ class Table:
             self._enlarge(segment, int(more[segment]))
 
     def _enlarge(self, segment: int, more: int) -> None:
-        """Moves a segment to where `more` slots and those that stay leave enough of it empty."""
+        """Moves a segment to a capacity at which `more` slots and those that stay leave enough of it empty."""
         used = int(self.slots.used[segment])
         staying = int(self._kernels.staying(self.slots, segment, self._rows.holders)) if self._sweeps else used
         step = self._steps[segment]

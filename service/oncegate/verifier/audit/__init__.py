@@ -1,1 +1,1 @@
-"""Counts the duplicates in rows that are there already: how many, how old, why, and which horizon catches them."""
+"""Counts the duplicates in existing rows: how many, how old, why, and how many each retention of ids would catch."""

@@ -1,7 +1,7 @@
 """Counts the duplicates of rows, in one pass over them and one over their ids, sorted on disk.
 
-A row has an id, and perhaps its time and the attempt and batch that wrote it; writers are numbers of 32 bits, a hash of
-their names. The folder takes 24 bytes a row meanwhile, as many again where rows have writers; a 256th of them is in
+A row has an id, and perhaps its time and the attempt and batch that wrote it; writers are numbers of 32 bits, hashes of
+their names. The temporary folder uses 24 bytes per row, and another 24 if rows have writers. A 256th of that is in
 memory.
 """
 
@@ -24,9 +24,11 @@ from oncegate.verifier.runs import BUCKETS, SortedRuns
 
 
 class AuditRows(NamedTuple):
-    """Holds some rows: ids as text or bytes; when each was written, ms of the wall clock, int64 (n,).
+    """Some rows of a source.
 
-    attempts, batches: numbers that stand for who wrote each, and in which batch, uint32 (n,); 0: nobody says.
+    ids: as text or bytes.
+    times: when each was written, wall-clock ms, int64 (n,).
+    attempts, batches: numbers for the attempt and the batch that wrote each row, uint32 (n,); 0: unknown.
     """
 
     ids: pa.Table
@@ -36,32 +38,32 @@ class AuditRows(NamedTuple):
 
 
 class AuditSource(Protocol):
-    """Gives the rows of a table, or of a topic."""
+    """Yields the rows of a table or a topic."""
 
     @property
     def total(self) -> int | None:
-        """Returns how many rows there are, None: that has to be read."""
+        """Returns the number of rows; None if only reading them shows it."""
 
     @property
     def is_timed(self) -> bool:
-        """Tells whether rows say when they were written."""
+        """Returns whether rows have their time of writing."""
 
     @property
     def has_writers(self) -> bool:
-        """Tells whether rows say who wrote them."""
+        """Returns whether rows name their writer."""
 
     def rows(self) -> Iterator[AuditRows]:
         """Yields all rows, each once."""
 
 
-# Called with a step's name, how much is done, and how much there is.
+# Called with the name of a step, the amount done, and the total.
 ReportStep = Callable[[str, int, int | None], None]
 _SIGN, _LOW = np.uint64(1 << 63), np.uint64(0xFFFF_FFFF)
 _KEY_BYTES = 32
 
 
 def count(source: AuditSource, report_step: ReportStep) -> AuditCounts:
-    """Reads all rows of a source and counts. Raises what the source raises; BadRequest: an id is too long."""
+    """Reads all rows of a source and counts. Raises the source's errors, and BadRequest if an id is too long."""
     with tempfile.TemporaryDirectory(prefix="oncegate-audit-") as folder:
         counting = _Counting(source, Path(folder))
         for rows in source.rows():
@@ -75,13 +77,13 @@ def count(source: AuditSource, report_step: ReportStep) -> AuditCounts:
 
 
 class _Counting:
-    """Holds the rows' ids and times, and beside them, in the same order, who wrote them."""
+    """The rows' ids and times, and separately, in the same order, their writers."""
 
     def __init__(self, source: AuditSource, folder: Path) -> None:
         self.counts = AuditCounts()
         self._times = SortedRuns(folder, "times", 0)
         self._writers = SortedRuns(folder, "writers", 0) if source.has_writers else None
-        # For this run alone: an id's number in a ledger has a key that nobody else knows.
+        # Drawn for this run: a ledger's fingerprints use the namespace's key, which is secret.
         self._printer: Fingerprinter = IdSets(secrets.token_bytes(_KEY_BYTES)).of("audit")
         if source.is_timed:
             self.counts.ages, self.counts.caught = dict.fromkeys(AGES_MS, 0), dict.fromkeys(HORIZONS_MS, 0)
@@ -107,7 +109,7 @@ class _Counting:
             self._writers.flush()
 
     def compare(self, bucket: int) -> None:
-        """Counts the ids of one bucket: all rows of an id lie in one."""
+        """Counts the ids of one bucket, which has all rows of each of its ids."""
         rows = self._times.load(bucket)
         if not len(rows):
             return
@@ -158,18 +160,18 @@ def _within(ms: I64, most_ms: int) -> int:
 
 
 def _same(left: U64, other: U64) -> I64:
-    """Whether each pair is of one number: 0 no, 1 yes, 2 not known."""
+    """Compares pairs of numbers: 0 different, 1 equal, 2 unknown."""
     return np.where((left == 0) | (other == 0), 2, left == other).astype(np.int64)
 
 
-# Attempts and batches that are met side by side: a name is hashed once while it is among them.
+# Cache of hashed names: attempts and batches that occur near each other are hashed once.
 _KEPT = 65_536
 
 
 def numbers_of(names: Iterable[Any]) -> U32:
-    """Returns a number for each name, text, bytes or number, uint32 (n,); 0 where there is none.
+    """Returns a number for each name (text, bytes or number), uint32 (n,); 0 for none.
 
-    Two of n names meet by accident with a probability of n^2 / 2^33: then a copy counts under the wrong cause.
+    Two of n names collide by accident with a probability of n^2 / 2^33; then a copy counts under the wrong cause.
     """
     return np.array([0 if name in (None, "") else _number(name) for name in names], np.uint32)
 

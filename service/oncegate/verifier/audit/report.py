@@ -1,4 +1,4 @@
-"""What an audit has found: counts."""
+"""Defines the result of an audit: counts."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from oncegate.core.causes import Cause
 
 HOUR_MS = 3_600_000
-# How old a copy is at most, by the first of its id.
+# Upper bounds of a copy's age, counted from the first row of its id.
 AGES_MS = {
     "a second": 1_000,
     "a minute": 60_000,
@@ -16,10 +16,10 @@ AGES_MS = {
     "30 days": 720 * HOUR_MS,
     "longer": None,
 }
-# As the dashboards have them; None: ids are kept for ever.
+# The values of the dashboards; None: ids are kept for ever.
 HORIZONS_MS = {"1h": HOUR_MS, "6h": 6 * HOUR_MS, "1d": 24 * HOUR_MS, "7d": 168 * HOUR_MS, "30d": 720 * HOUR_MS}
 
-# By whether the copy has the attempt of the first, and its batch: None where nobody says.
+# By whether the copy and the first row have the same attempt, and the same batch; None: unknown.
 CAUSES: dict[tuple[bool | None, bool | None], Cause] = {
     (True, True): Cause.UPSTREAM,
     (True, False): Cause.UPSTREAM,
@@ -35,13 +35,17 @@ CAUSES: dict[tuple[bool | None, bool | None], Cause] = {
 
 @dataclass
 class AuditCounts:
-    """Counts what lies in the rows.
+    """Counts over the rows.
 
-    rows: all that were read. without_id: those with a null or empty id. ids: different ones. repeated_ids: of these,
-    those in two rows or more. most_copies: the most rows of one id.
-    ages: duplicates by how long after the first of their id they were written, of AGES_MS; empty: nobody says when.
-    causes: duplicates by why they came; empty: nobody says who wrote them.
-    caught: duplicates that a horizon of HORIZONS_MS would have caught at least: written so soon behind their first.
+    rows: all rows read.
+    without_id: rows with a null or empty id.
+    ids: different ids.
+    repeated_ids: those of the ids that occur in two rows or more.
+    most_copies: the most rows of one id.
+    ages: duplicates by age relative to the first row of their id, of AGES_MS; empty: times are unknown.
+    causes: duplicates by cause; empty: writers are unknown.
+    caught: duplicates that a retention of HORIZONS_MS would have caught at least: written that soon after the first
+    row.
     """
 
     rows: int = 0
@@ -55,10 +59,10 @@ class AuditCounts:
 
     @property
     def duplicates(self) -> int:
-        """Rows whose id stood in another row: what was to be written once would be without them."""
+        """Returns the number of rows beyond the first of their id."""
         return self.rows - self.without_id - self.ids
 
     @property
     def members(self) -> dict[str, Any]:
-        """All of it as plain values."""
+        """Returns all counts as plain values."""
         return {**asdict(self), "duplicates": self.duplicates}

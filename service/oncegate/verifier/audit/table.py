@@ -1,7 +1,7 @@
 """Reads the rows to audit from a table or a Kafka topic.
 
-A table is one file, or all files below a folder: Parquet, Arrow, CSV or NDJSON. Rows of a topic are read as they were
-committed (`read_committed`), with the broker's or the writer's times.
+A table is one file, or all files below a folder: Parquet, Arrow, CSV or NDJSON. Topics are read at isolation level
+`read_committed`, with the times of the broker or the writer.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,13 +22,13 @@ from oncegate.verifier.sources.kafka_topic import KafkaTopic
 
 
 class TableRows:
-    """Reads the columns that an audit needs; a `Source`. `time`, `attempt`, `batch`: columns, "" for none."""
+    """Reads the columns that an audit needs; an `AuditSource`. time, attempt, batch: columns, "" for none."""
 
     has_writers: bool
     is_timed: bool
 
     def __init__(self, path: Path, ids: Sequence[str], time: str, attempt: str, batch: str) -> None:
-        """Raises BadRequest: there is no such file, none of a kind that is read, or one lacks a column."""
+        """Raises BadRequest if there is no such file, or none of a supported kind, or one lacks a column."""
         self._inputs = inputs_of(path, "the table")
         named = {"--id-col": [*ids], "--time-col": [time], "--attempt": [attempt], "--batch": [batch]}
         for option, names in named.items():
@@ -39,12 +39,12 @@ class TableRows:
 
     @property
     def total(self) -> int | None:
-        """Returns how many rows there are, where the files say so."""
+        """Returns the number of rows, if the files state it."""
         counts = [source.rows for source in self._inputs]
         return None if None in counts else sum(count for count in counts if count is not None)
 
     def rows(self) -> Iterator[AuditRows]:
-        """Yields all rows. Raises BadRequest: a column is missing, or of a type that it cannot have."""
+        """Yields all rows. Raises BadRequest if a column is missing or has an unsupported type."""
         named = [name for name in (self._time, self._attempt, self._batch) if name]
         for source in self._inputs:
             for _, table in source.batches(columns=list(dict.fromkeys([*self._ids, *named]))):
@@ -57,7 +57,9 @@ class TableRows:
 
 
 def _times_of_text(column: pa.ChunkedArray, name: str) -> I64:
-    """Whole milliseconds, or a date or time in ISO 8601, in UTC without an offset; empty is 0. Raises BadRequest."""
+    """Parses whole milliseconds, or a date or time in ISO 8601, in UTC without an offset; empty is 0. Raises
+    BadRequest.
+    """
     null = pa.scalar(None, pa.string())
     column = pc.if_else(pc.equal(column, ""), null, column).combine_chunks()
     number = pc.match_substring_regex(column, r"^-?\d{1,18}$")
@@ -68,7 +70,7 @@ def _times_of_text(column: pa.ChunkedArray, name: str) -> I64:
         zone = pc.if_else(zoned, column, null).cast(pa.timestamp("ns", "UTC")).cast(pa.int64())
     except pa.ArrowException as error:
         raise BadRequest(
-            f"--time-col {name} has the type {column.type}: whole milliseconds, a date or a time in ISO 8601 are read "
+            f"--time-col {name} has type {column.type}: use whole milliseconds, a date or a time in ISO 8601 "
             f"({str(error).splitlines()[0]})"
         ) from error
     times = pc.coalesce(numbers, pc.divide(pc.coalesce(local, zone), 1_000_000))
@@ -76,7 +78,7 @@ def _times_of_text(column: pa.ChunkedArray, name: str) -> I64:
 
 
 def _times(table: pa.Table, name: str) -> I64:
-    """The column as milliseconds; null is 0. Raises BadRequest."""
+    """Returns the column as milliseconds; null is 0. Raises BadRequest."""
     column = table[name]
     if pa.types.is_string(column.type):
         return _times_of_text(column, name)
@@ -85,16 +87,14 @@ def _times(table: pa.Table, name: str) -> I64:
     elif pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
         times = column.cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
     else:
-        raise BadRequest(
-            f"--time-col {name} has the type {column.type}; a timestamp, a date or whole milliseconds are read"
-        )
+        raise BadRequest(f"--time-col {name} has type {column.type}: use a timestamp, a date or whole milliseconds")
     return np.asarray(times.fill_null(0).to_numpy(), np.int64)
 
 
 class TopicRows:
-    """Reads a topic from its beginning to where it ended at the start; a `Source`.
+    """Reads a topic from its beginning up to its end at the start; an `AuditSource`.
 
-    `attempt`, `batch`: headers of records, "" for none.
+    attempt, batch: headers of records, "" for none.
     """
 
     has_writers: bool
@@ -109,14 +109,14 @@ class TopicRows:
 
     @property
     def total(self) -> int | None:
-        """Returns how many offsets there are, markers of transactions among them."""
+        """Returns the number of offsets, including transaction markers."""
         return sum(end - first for first, end in self._bounds)
 
     def rows(self) -> Iterator[AuditRows]:
-        """Yields the committed records. Raises NotFound: nothing more comes, though the end is not reached."""
+        """Yields the committed records. Raises NotFound if no more records arrive before the end is reached."""
         for partition, (first, end) in enumerate(self._bounds):
             for _ in self._topic.parts(partition, first, end):
-                assert self._read is not None, "each part is made of records that were seen"
+                assert self._read is not None, "each part consists of records that were seen"
                 yield self._read
 
     def _seen(self, records: Sequence[Any]) -> pa.Table:
@@ -129,7 +129,6 @@ class TopicRows:
         return ids
 
     def close(self) -> None:
-        """Lets go of the brokers."""
         self._topic.close()
 
 

@@ -1,1 +1,1 @@
-"""Where rows are read: the input file, a topic of the gateway or of Kafka; and the gateway that is asked of ids."""
+"""Sources of rows: the input file, a topic of the gateway or of Kafka; and the client of the gateway."""

@@ -1,4 +1,4 @@
-"""Reads ids out of Avro values by fastavro: the fields that are ids, all others are passed over undecoded."""
+"""Reads ids from Avro values with fastavro. Only the fields that are ids are decoded."""
 
 import io
 import json
@@ -18,12 +18,14 @@ from oncegate.verifier.sources.kafka_ids import HEAD_BYTES, ID_TYPES, ReadIds
 from oncegate.verifier.sources.registry import RegisteredText
 
 _IDS = {"null", "string", "bytes", "int", "long", "fixed", "enum"}
-# What fastavro raises for bytes that are no value of the schema.
+# Errors that fastavro raises for bytes that are not a value of the schema.
 _UNREADABLE = (EOFError, ValueError, TypeError, IndexError, KeyError, OverflowError, StopIteration, RecursionError)
 
 
 def reader_of(schema: RegisteredText, number: int, names: Sequence[str]) -> ReadIds:
-    """Makes what reads the fields of that name. Raises BadRequest: no record, no such field, or none that is an id."""
+    """Returns a reader of the fields with these names. Raises BadRequest if the schema is no record, or a field is
+    missing or cannot be an id.
+    """
     written, named = _parsed(schema, number)
     fields = {name: _field(written, named, name, number) for name in names}
     wanted = {**written, "fields": list(fields.values())}
@@ -40,7 +42,7 @@ def reader_of(schema: RegisteredText, number: int, names: Sequence[str]) -> Read
 
 
 def _parsed(schema: RegisteredText, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The record's schema as fastavro has it, and all named types in it."""
+    """Returns the record's schema as parsed by fastavro, and all named types in it."""
     named: dict[str, Any] = {}
     try:
         for _, text in schema.references:
@@ -49,7 +51,7 @@ def _parsed(schema: RegisteredText, number: int) -> tuple[dict[str, Any], dict[s
     except (ValueError, TypeError, fastavro.schema.SchemaParseException, fastavro.schema.UnknownType) as error:
         raise BadRequest(f"schema {number} cannot be read: {error}") from error
     if not isinstance(parsed, dict) or parsed["type"] != "record":
-        raise BadRequest(f"schema {number} is no record, which alone has fields")
+        raise BadRequest(f"schema {number} is not a record, so it has no fields")
     return parsed, named
 
 
@@ -58,7 +60,7 @@ def _branches(kind: Any) -> list[Any]:
 
 
 def _field(record: dict[str, Any], named: dict[str, Any], name: str, number: int) -> dict[str, Any]:
-    """A field of the record, whose type stands in it whole; a text that is a UUID is the text as it was written."""
+    """Returns a field of the record with its type in full. A UUID in text form is read as its text."""
     fields = {field["name"]: field for field in record["fields"]}
     if name not in fields:
         raise BadRequest(f"schema {number} has no field {name}: it has {', '.join(fields)[:200]}")

@@ -1,6 +1,6 @@
-"""Asks a running gateway: what it knows of ids, which rows its topics hold; and hands it rows to write.
+"""Calls a running gateway: looks up ids, reads rows of topics, and writes rows.
 
-Each call may be repeated: looking up and reading change nothing, and a produce keeps its token and call.
+Each call may be repeated: look-ups and reads change nothing, and a produce keeps its token and call.
 """
 
 import base64
@@ -21,8 +21,8 @@ from oncegate.core.errors import NotFound, OncegateError
 from oncegate.verifier.address import API_KEY, address_of, check_private
 
 _JSON, _ARROW, _PACKED = "application/json", "application/vnd.apache.arrow.stream", "application/vnd.oncegate.packed"
-# A gateway that starts again, or a standby that takes over, is back in a minute as a rule. One that was never there
-# is not waited for: its address is misspelt.
+# A gateway that restarts, or a standby that takes over, is usually back within a minute. A gateway that never answered
+# is not waited for, since its address is probably misspelt.
 TRIED_S = 90.0
 _TIMEOUT_S = 60.0
 _PAUSE_S = 1.0
@@ -30,14 +30,14 @@ _HEAD_BYTES = 24
 
 
 class TopicUnknown(OncegateError):
-    """The gateway answers, and has no such namespace or topic."""
+    """Raised when the gateway has no such namespace or topic."""
 
 
 class GatewayClient:
-    """Asks one gateway about one namespace, one call at a time, over one connection.
+    """A client of one gateway and namespace: one call at a time, over one connection.
 
-    mark: the newest mark of its ledger, "" for none: it is brought back, so that a gateway which has forgotten
-    something refuses. Each call raises NotFound: nobody answers there; OncegateError with what the gateway says.
+    mark: the newest ledger position seen, "" for none. It is sent back, so that a gateway that has lost entries
+    refuses. Each call raises NotFound if no gateway answers, and OncegateError with the gateway's message.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class GatewayClient:
         trusted: ssl.SSLContext | None = None,
         has_answered: bool = False,
     ) -> None:
-        """`has_answered`: somebody has asked it before, so that it is waited for. Raises NotFound, BadRequest."""
+        """Connects to a gateway. has_answered: it answered before, so it is waited for. Raises NotFound, BadRequest."""
         parts = address_of(url)
         self._url, self._host, self._port = url, parts.hostname, parts.port
         self._secure, self._trusted = parts.scheme == "https", trusted
@@ -59,22 +59,22 @@ class GatewayClient:
         if self._key:
             check_private(parts)
         self.mark = mark
-        self.repeats = 0  # requests that were sent once more, since nobody or a refusal answered
+        self.repeats = 0  # requests that were sent again after a refusal or a failed connection
 
     def look_up(self, ids: pa.Table, id_set: str) -> U8:
-        """Asks what is known of ids, text or bytes; returns a verdict's byte for each, uint8 (n,)."""
+        """Looks up ids, text or bytes. Returns a verdict byte for each, uint8 (n,)."""
         headers = {"Content-Type": _ARROW, "Accept": _PACKED, "Oncegate-Id-Set": quote(id_set, safe="")}
         _, body = self._call("POST", "/ids:lookup", headers, _stream(ids))
         return _verdicts(body, len(ids))
 
     def topic(self, name: str) -> list[tuple[int, int]]:
-        """Returns for each partition its first offset that is kept, and the one behind its last."""
+        """Returns for each partition the first offset kept and the end offset."""
         _, body = self._call("GET", f"/topics/{quote(name, safe='')}", {"Accept": _JSON})
         description = json.loads(body)
         return list(zip(description["low_offsets"], description["high_offsets"], strict=True))
 
     def schema(self, topic: str) -> pa.Schema | None:
-        """Returns the types of a topic's columns; None: there is no such topic, or nothing was written to it yet."""
+        """Returns the types of a topic's columns; None if there is no such topic, or nothing was written to it yet."""
         try:
             _, body = self._call("GET", f"/topics/{quote(topic, safe='')}", {"Accept": _JSON})
         except TopicUnknown:
@@ -83,7 +83,7 @@ class GatewayClient:
         return None if encoded is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(encoded)))
 
     def fetch(self, topic: str, partition: int, offset: int, rows: int, columns: list[str]) -> tuple[pa.Table, int]:
-        """Reads rows of a partition from an offset on, fewer than `rows` perhaps; and where to read on."""
+        """Returns rows of a partition from an offset on, at most `rows`, and the offset to read next."""
         query = urlencode({"offset": offset, "max_rows": rows, "columns": ",".join(columns)})
         path = f"/topics/{quote(topic, safe='')}/partitions/{partition}/records?{query}"
         headers, body = self._call("GET", path, {"Accept": _ARROW})
@@ -99,7 +99,9 @@ class GatewayClient:
         call: int,
         digests: Sequence[str] = (),
     ) -> U8:
-        """Has rows written, each if its id is free; a verdict's byte for each, uint8 (n,). `digests`: its payload."""
+        """Writes the rows whose ids are free. Returns a verdict byte for each, uint8 (n,). digests: the payload
+        columns.
+        """
         named = {"id_col": ",".join(columns), "id_set": id_set}
         query = urlencode({**named, "digest_col": ",".join(digests)} if digests else named)
         headers = {"Content-Type": _ARROW, "Accept": _PACKED, "Oncegate-Token": token, "Oncegate-Call": str(call)}
@@ -108,7 +110,6 @@ class GatewayClient:
         return _verdicts(body, len(rows))
 
     def close(self) -> None:
-        """Lets go of the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -116,7 +117,7 @@ class GatewayClient:
     def _call(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None
     ) -> tuple[Mapping[str, str], bytes]:
-        """Sends a request until it is answered, or has been tried for TRIED_S."""
+        """Sends a request until it is answered, for at most TRIED_S."""
         clock = SystemClock()
         until_ms = clock.monotonic_ms() + TRIED_S * 1000
         sent = {**headers, **({"Oncegate-Ledger": self.mark} if self.mark else {})}
@@ -154,7 +155,9 @@ class GatewayClient:
 
 
 def _refusal(status: int, headers: Mapping[str, str], body: bytes, is_last: bool) -> float:
-    """How long to wait before the same request is sent again, s; OncegateError: it is not to be, or was for long."""
+    """Returns the seconds until the same request may be sent again. Raises OncegateError if it may not, or was tried
+    too long.
+    """
     try:
         problem: dict[str, Any] = json.loads(body)
         detail, action = problem["detail"], problem["action"]
@@ -168,10 +171,10 @@ def _refusal(status: int, headers: Mapping[str, str], body: bytes, is_last: bool
 
 
 def _verdicts(body: bytes, count: int) -> U8:
-    """The verdicts of a packed answer. OncegateError: they are not as many as were asked for."""
+    """Returns the verdicts of a packed answer. Raises OncegateError if their number is not `count`."""
     row_count = int.from_bytes(body[_HEAD_BYTES - 4 : _HEAD_BYTES], "little")
     if row_count != count:
-        raise OncegateError(f"the gateway told {row_count} verdicts of {count} ids")
+        raise OncegateError(f"the gateway returned {row_count} verdicts for {count} ids")
     return np.frombuffer(body, np.uint8, count, _HEAD_BYTES)
 
 

@@ -1,6 +1,6 @@
-"""Reads the input that was to be written: a Parquet, Arrow, CSV or NDJSON file, in batches, from any row on.
+"""Reads an input file in batches, from any row on: Parquet, Arrow, CSV or NDJSON.
 
-The numbers of rows count from 0 in the order of the file, CSV's header not counted.
+Rows are numbered from 0 in the order of the file, without CSV's header.
 """
 
 import csv
@@ -18,10 +18,10 @@ from oncegate.transports.decode.columns import check_present
 from oncegate.verifier.ids import BATCH_ROWS
 from oncegate.verifier.sources.text_values import UnfitText, columns_of, of_csv, record_of, texts_of, typed_records
 
-# A block of lines that is read at once.
+# Size of a block of lines that is read at once.
 _BLOCK_BYTES = 8 << 20
 _READING = pa.csv.ReadOptions(block_size=_BLOCK_BYTES)
-# Else a line break inside of a value is one or none by where blocks of the file end.
+# Otherwise a line break inside a value would count or not, depending on where blocks of the file end.
 _PARSING = pa.csv.ParseOptions(newlines_in_values=True)
 KINDS = {
     ".parquet": "parquet",
@@ -39,7 +39,7 @@ KINDS = {
 def inputs_of(path: Path, shown: str) -> list["Input"]:
     """Opens one file, or all files of these kinds below a folder, in the order of their paths.
 
-    Raises BadRequest: there is no such file, or none of a kind that is read below the folder.
+    Raises BadRequest if there is no such file, or no file of a supported kind below the folder.
     """
     paths = [path]
     if path.is_dir():
@@ -52,35 +52,38 @@ def inputs_of(path: Path, shown: str) -> list["Input"]:
 class Input:
     """Reads one file.
 
-    Parquet and Arrow have types. Values of CSV and NDJSON get those of a topic, `schema`, and are text without one.
-    What a value becomes does not depend on other rows, and one that its type would not give back is refused.
+    Parquet and Arrow have types. Values of CSV and NDJSON get the types of a topic, `schema`, or stay text without one.
+    The conversion of a value does not depend on other rows. A value that its type would not reproduce is rejected.
     """
 
     def __init__(self, path: Path, shown: str = "--input", schema: pa.Schema | None = None) -> None:
-        """`shown`: its name in errors. BadRequest: its ending is of no kind that is read, or it is not there."""
+        """Opens a file. shown: its name in errors. Raises BadRequest if its suffix is unsupported or the file does not
+        exist.
+        """
         if path.suffix.lower() not in KINDS:
-            raise BadRequest(f"{shown} {path}: what it is, its ending says: {', '.join(KINDS)}")
+            raise BadRequest(f"{shown} {path}: unknown file type; the name must end in {', '.join(KINDS)}")
         if not path.is_file():
-            raise BadRequest(f"{shown} {path} is no file")
+            raise BadRequest(f"{shown} {path} is not a file")
         self._path, self._shown, self._schema = path, shown, schema
         self._kind = KINDS[path.suffix.lower()]
 
     def typed(self, schema: pa.Schema | None) -> "Input":
-        """Returns the same file, read by the types of a topic; None: nothing was written to it yet."""
+        """Returns the same file, read with the types of a topic; None: nothing was written to it yet."""
         return Input(self._path, self._shown, schema)
 
     @property
     def path(self) -> Path:
-        """Returns where the file is."""
         return self._path
 
     @property
     def rows(self) -> int | None:
-        """Returns how many rows there are, where the file says so; None: it has to be read for that."""
+        """Returns the number of rows, if the file states it; else None."""
         return pa.parquet.ParquetFile(self._path).metadata.num_rows if self._kind == "parquet" else None
 
     def check(self, names: Sequence[str], option: str) -> None:
-        """Reads the names of its columns, of NDJSON in its first rows. BadRequest: one is missing, or it is damaged."""
+        """Checks the names of its columns; for NDJSON in its first rows. Raises BadRequest if one is missing or it is
+        damaged.
+        """
         try:
             check_present(names, self._names(), option)
         except (pa.ArrowException, UnicodeDecodeError) as error:
@@ -99,9 +102,9 @@ class Input:
     def batches(self, first_row: int = 0, columns: Sequence[str] | None = None) -> Iterator[tuple[int, pa.Table]]:
         """Yields tables of at most BATCH_ROWS rows from a row on, each with the number of its first row.
 
-        `columns`: only those are made, of NDJSON without a topic numbers as their text; None: whole rows.
+        columns: read only these; of NDJSON without a topic, numbers as their text. None: whole rows.
 
-        The same file is cut the same way whatever row it begins at a multiple of BATCH_ROWS from. BadRequest: it
+        A file is always divided in the same way, if `first_row` is a multiple of BATCH_ROWS. Raises BadRequest if it
         cannot be read.
         """
         row = 0
@@ -112,7 +115,7 @@ class Input:
                     yield row + start, table.slice(start, BATCH_ROWS)
                 row += len(table)
         except (pa.ArrowException, KeyError, UnicodeDecodeError) as error:
-            raise BadRequest(f"{self._shown} {self._path} cannot be read behind row {row}: {error}") from error
+            raise BadRequest(f"{self._shown} {self._path} cannot be read after row {row}: {error}") from error
 
     def _tables(self, columns: Sequence[str] | None) -> Iterator[pa.Table]:
         if self._kind == "parquet":
@@ -166,7 +169,7 @@ class Input:
         return of_csv(column, self._schema.field(name)) if self._schema is not None and is_typed else column
 
     def _csv_line(self, row: int) -> int:
-        """The line on which a row ends: a value may have line breaks in it, and empty lines are no rows."""
+        """Returns the line on which a row ends: a value may contain line breaks, and empty lines are not rows."""
         with self._path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file)
             for number, _ in enumerate(filter(None, reader)):
@@ -187,7 +190,7 @@ class Input:
             return texts_of(records, names, numbers=columns is not None)
         if columns is None:
             return typed_records(records, self._schema)
-        # A column that the topic does not have, as an id that is not written with its row, is text.
+        # A column that the topic does not have, e.g. an id that is not written with its row, is text.
         fields = [self._schema.field(name) for name in columns if name in self._schema.names]
         others = texts_of(records, [name for name in columns if name not in self._schema.names], numbers=True)
         made = columns_of(records, fields)
@@ -196,7 +199,7 @@ class Input:
         )
 
     def _lines(self, is_typed: bool) -> Iterator[tuple[list[int], list[dict[str, Any]]]]:
-        """Up to BATCH_ROWS records at a time, each with the number of its line, from 1 on; empty lines are none."""
+        """Yields up to BATCH_ROWS records at a time, each with its line number from 1 on; empty lines are skipped."""
         with self._path.open("rb") as file:
             there = ((number, line) for number, line in enumerate(file, 1) if line.strip())
             while some := list(islice(there, BATCH_ROWS)):

@@ -1,11 +1,12 @@
-"""Finds the ids of Kafka's records: in the key, in a header, in members, columns or fields of the value.
+"""Extracts the ids of Kafka's records: from the key, a header, or members, columns or fields of the value.
 
     key     header:NAME     json:NAME[,NAME]     arrow:NAME[,NAME]     avro:NAME[,NAME]     protobuf:NAME[,NAME]
 
 A record without one (no such header, or two of them; a value that is not such JSON) has a null id. JSON, Avro and
 Protobuf of a schema registry begin with Confluent's wire format: a zero byte and the schema's number in 4 bytes,
-big-endian (https://docs.confluent.io/platform/current/schema-registry/fundamentals/serdes-develop/index.html#wire-format).
-In JSON it is passed over; for Avro and Protobuf the registry is asked for the schema.
+big-endian
+(https://docs.confluent.io/platform/current/schema-registry/fundamentals/serdes-develop/index.html#wire-format). For
+JSON it is skipped; for Avro and Protobuf the schema is fetched from the registry.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +21,7 @@ from oncegate.core.errors import BadRequest
 from oncegate.transports.decode.columns import check_key, split_names
 from oncegate.verifier.ids import as_ids
 
-# From records of aiokafka to a table of ids.
+# Converts records of aiokafka to a table of ids.
 IdsOf = Callable[[Sequence[Any]], pa.Table]
 # Confluent's wire format. No JSON text begins with this byte.
 _FRAMED, _FRAME_BYTES = b"\0", 5
@@ -28,34 +29,34 @@ FORMS = "key, header:NAME, json:NAME[,NAME], arrow:NAME[,NAME], avro:NAME[,NAME]
 
 
 class SchemaRegistry(NamedTuple):
-    """Says where a schema registry is. `ca`: PEM file of who signed its certificate, None: those commonly trusted."""
+    """The address of a schema registry. ca: PEM file of its certificate's CA; None: the commonly trusted ones."""
 
     url: str
     ca: Path | None = None
 
 
 def ids_of(form: str, registry: SchemaRegistry | None = None) -> IdsOf:
-    """Returns what finds ids so; it raises what a schema registry is asked for in vain.
+    """Returns a function that extracts ids in this form; it raises the errors of the schema registry.
 
-    Raises BadRequest: it is none of FORMS, or lacks its registry, or has one that it does not ask; NotFound: the
+    Raises BadRequest if the form is unknown, lacks its registry, or has one that it does not use; NotFound if the
     registry does not answer.
     """
     kind, _, names = form.partition(":")
     if kind in _REGISTERED and names:
         if registry is None:
-            raise BadRequest(f"{form}: what a value is, the number before it says: --registry URL names who knows it")
+            raise BadRequest(f"{form} needs the schema registry of the values: add --registry URL")
         return _of_registered(kind, names, registry)
     if form != "key" and (kind not in _FINDERS or not names):
-        raise BadRequest(f"--output-id {form} is none of {FORMS}")
+        raise BadRequest(f"--output-id {form} is unknown; use one of {FORMS}")
     if registry is not None:
-        raise BadRequest(f"--registry is asked of values in Avro and Protobuf, and not of {form}: leave it out")
+        raise BadRequest(f"--registry applies only to values in Avro and Protobuf, not to {form}: remove it")
     if form == "key":
         return lambda records: pa.table({"key": pa.array([record.key for record in records], pa.binary())})
     return _FINDERS[kind](names)
 
 
 def _of_registered(kind: str, text: str, registry: SchemaRegistry) -> IdsOf:
-    # Their libraries are an extra.
+    # Imported here, since their libraries are an extra.
     from oncegate.verifier.sources.kafka_ids import finder
     from oncegate.verifier.sources.registry import Registry
 
@@ -118,7 +119,7 @@ def _of_arrow(text: str) -> IdsOf:
 
 
 def _row(value: bytes | None, names: list[str]) -> pa.Table | None:
-    """The ids of an IPC stream of one row, as bytes; None: it is none, or lacks a column."""
+    """Returns the ids of an IPC stream of one row, as bytes; None if it is not one, or lacks a column."""
     try:
         table = as_ids(pa.ipc.open_stream(value or b"").read_all(), names)
     except (pa.ArrowException, OSError, BadRequest):
@@ -130,19 +131,19 @@ _REGISTERED = {"avro", "protobuf"}
 _FINDERS: dict[str, Callable[[str], IdsOf]] = {"header": _of_header, "json": _of_json, "arrow": _of_arrow}
 
 
-# From a whole value to its ids, in the order of their names; None: it is no such value.
+# Converts a whole value to its ids, in the order of their names; None: it is not such a value.
 ReadIds = Callable[[bytes], Sequence[object] | None]
 HEAD_BYTES = 5
 ID_TYPES = "texts, bytes or whole numbers"
-# As many as the registry's client keeps.
+# The same as the cache of the registry's client.
 SCHEMAS_MAX = 1_000
 
 
 def finder(names: Sequence[str], reader: Callable[[int], ReadIds]) -> Callable[[Sequence[Any]], pa.Table]:
-    """Returns what finds the ids of records. `reader`: makes what reads the values of a schema's number, once for each.
+    """Returns a function that extracts the ids of records. reader: makes the reader of a schema, given its number;
+    called once for each.
 
-    A value without a number, or that is not such a value, has null ids. A BadRequest is raised with the place of the
-    record that it came with.
+    A value without a number, or of another kind, has null ids. A BadRequest is raised with the location of its record.
     """
     reader = lru_cache(SCHEMAS_MAX)(reader)
 
@@ -166,8 +167,8 @@ def _ids(record: Any, reader: Callable[[int], ReadIds]) -> Sequence[object] | No
 
 
 def _bytes(value: object) -> bytes | None:
-    """An id as every door of the gateway takes it: text and its bytes are one, a number is its decimal text."""
+    """Returns an id in the form of all transports: text as its bytes, a number as its decimal text."""
     if value is None or isinstance(value, bytes):
         return value
-    assert isinstance(value, str | int), "other types are refused with their schema"
+    assert isinstance(value, str | int), "other types are rejected with their schema"
     return str(value).encode(errors="surrogatepass")

@@ -1,6 +1,6 @@
-"""Reads a Kafka topic as it was committed (`read_committed`), up to where it ended when its reading began.
+"""Reads a Kafka topic at isolation level `read_committed`, up to its end at the beginning.
 
-aiokafka makes an object of each record; from there on ids are arrays. Its consumer runs only while it is asked.
+aiokafka makes an object per record; afterwards ids are arrays. Its consumer runs only during calls.
 """
 
 import asyncio
@@ -26,14 +26,14 @@ from oncegate.verifier.ids import BATCH_ROWS
 from oncegate.verifier.sources.kafka_ids import IdsOf
 from oncegate.verifier.sources.outputs import Bounds, OutputPart, checked
 
-# Without a record or a marker for so long: a transaction is open there, or no leader answers.
+# Time without a record or a marker after which an open transaction or a missing leader is assumed.
 STALL_MS = 60_000
 _POLL_MS = 500
 _FETCH_BYTES = 8 << 20
 
 
 def parsed(url: str) -> tuple[str, str, Security]:
-    """Reads kafka://HOST:PORT[,HOST:PORT]/TOPIC[?security_protocol=…]: brokers, topic, how clients connect.
+    """Parses kafka://HOST:PORT[,HOST:PORT]/TOPIC[?security_protocol=…]: brokers, topic, connection settings.
 
     Raises BadRequest.
     """
@@ -41,12 +41,12 @@ def parsed(url: str) -> tuple[str, str, Security]:
     servers, _, topic = where.partition("/")
     if not url.startswith("kafka://") or not servers or not topic or "/" in topic or "@" in url:
         shown = without_passwords(url)
-        raise BadRequest(f"{shown} names no brokers and topic; it is written as kafka://HOST:PORT/TOPIC")
+        raise BadRequest(f"{shown} must have the form kafka://HOST:PORT/TOPIC")
     return servers, topic, Security.parsed(parse_qsl(query, keep_blank_values=True))
 
 
 class KafkaTopic:
-    """Reads one topic; an `Output`. `ids_of`: finds the ids in its records."""
+    """Reads one topic; an `Output`. ids_of: extracts the ids of its records."""
 
     def __init__(self, url: str, ids_of: IdsOf) -> None:
         servers, self._topic, security = parsed(url)
@@ -56,7 +56,7 @@ class KafkaTopic:
         self._consumer: Any = None
 
     def bounds(self) -> Bounds:
-        """Returns the bounds; the ends are those of what is committed. Raises NotFound: no such topic or broker."""
+        """Returns the bounds of committed records. Raises NotFound if the topic does not exist or no broker answers."""
         return checked(self._run(self._bounds()))
 
     async def _bounds(self) -> Bounds:
@@ -69,7 +69,7 @@ class KafkaTopic:
         return [(first[partition], end[partition]) for partition in partitions]
 
     def parts(self, partition: int, first: int, end: int) -> Iterator[OutputPart]:
-        """Yields the committed records. Raises NotFound: nothing more comes, though the end is not reached."""
+        """Yields the committed records. Raises NotFound if no more records arrive before the end is reached."""
         topic_partition, position, clock = TopicPartition(self._topic, partition), first, SystemClock()
         self._run(self._seek(topic_partition, first))
         until_ms = clock.monotonic_ms() + STALL_MS
@@ -82,8 +82,8 @@ class KafkaTopic:
                 yield OutputPart(self._ids_of(records), offsets, min(reached, end))
             elif clock.monotonic_ms() > until_ms:
                 raise NotFound(
-                    f"{self._topic}-{partition} is read no further than offset {position} of {end}: a transaction is "
-                    "open there, or it has no leader; what was read is kept, so run the same command later"
+                    f"{self._topic}-{partition} cannot be read beyond offset {position} of {end}: a transaction is "
+                    "open there, or it has no leader; progress is saved: run the same command later"
                 )
             position = reached
 
@@ -106,7 +106,7 @@ class KafkaTopic:
                 max_partition_fetch_bytes=_FETCH_BYTES,
                 **self._settings,
             )
-            # So that it asks for the topic's partitions when it starts.
+            # Assigned before the start, so that the client fetches the topic's partitions.
             consumer.assign([TopicPartition(self._topic, 0)])
             self._consumer = consumer
             await consumer.start()
@@ -116,10 +116,9 @@ class KafkaTopic:
         try:
             return self._runner.run(call)
         except KafkaError as error:
-            raise NotFound(f"the brokers of {self._topic} refuse: {error}; what was read is kept") from error
+            raise NotFound(f"the brokers of {self._topic} refused the request: {error}; progress is saved") from error
 
     def close(self) -> None:
-        """Ends the consumer and its loop."""
         if self._consumer is not None:
             self._run(self._consumer.stop())
         self._runner.close()

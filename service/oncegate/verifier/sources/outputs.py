@@ -1,4 +1,4 @@
-"""Reads what was written: a topic of the gateway itself, partition by partition up to where it ended at the start."""
+"""Reads the output: a topic of the gateway itself, partition by partition, up to its end at the start."""
 
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
@@ -16,7 +16,7 @@ Bounds = list[tuple[int, int]]
 
 
 class OutputPart(NamedTuple):
-    """Holds rows of one partition: their ids as text or bytes, null where one has none; offsets int64 (n,)."""
+    """Rows of one partition. ids: text or bytes, null for a row without one; offsets: int64 (n,)."""
 
     ids: pa.Table
     offsets: I64
@@ -24,45 +24,44 @@ class OutputPart(NamedTuple):
 
 
 class Output(Protocol):
-    """Gives what lies in one topic."""
+    """Reads the rows of one topic."""
 
     def bounds(self) -> Bounds:
-        """Returns for each partition its first offset, and the one behind the last that is committed."""
+        """Returns for each partition its first offset, and its end offset of committed rows."""
 
     def parts(self, partition: int, first: int, end: int) -> Iterator[OutputPart]:
-        """Yields the rows from one offset to before another, in order, each once."""
+        """Yields the rows from `first` to before `end`, in order, each once."""
 
     def close(self) -> None:
-        """Lets go of connections."""
+        """Closes its connections."""
 
 
 def checked(bounds: Bounds) -> Bounds:
-    """Returns the bounds. Raises TooLarge: there are more partitions than places can name."""
+    """Returns the bounds. Raises TooLarge if there are more partitions than row codes can hold."""
     if len(bounds) > PARTITIONS_MAX:
         raise TooLarge(f"the topic has {len(bounds)} partitions; at most {PARTITIONS_MAX} can be compared")
     return bounds
 
 
 class GatewayTopic:
-    """Reads a topic that lies in the gateway's own ledger; an `Output`. `names`: the columns of the rows' ids."""
+    """Reads a topic of the gateway's own ledger; an `Output`. names: the id columns."""
 
     def __init__(self, gateway: GatewayClient, topic: str, names: list[str]) -> None:
         self._gateway, self._topic, self._names = gateway, topic, names
 
     def bounds(self) -> Bounds:
-        """Returns the bounds as the gateway tells them."""
         return checked(self._gateway.topic(self._topic))
 
     def parts(self, partition: int, first: int, end: int) -> Iterator[OutputPart]:
-        """Yields the rows as the gateway gives them. Raises BadRequest: their columns have no ids."""
+        """Yields the rows from the gateway. Raises BadRequest if they lack the id columns."""
         while first < end:
             rows = min(BATCH_ROWS, end - first)
             table, following = self._gateway.fetch(self._topic, partition, first, rows, self._names)
             if following <= first:
-                raise BadRequest(f"partition {partition} of {self._topic} gave no row from offset {first} on")
+                raise BadRequest(f"partition {partition} of {self._topic} returned no rows from offset {first} on")
             offsets = np.arange(first, first + len(table), dtype=np.int64)
             yield OutputPart(as_ids(table, self._names), offsets, following)
             first = following
 
     def close(self) -> None:
-        """Leaves the gateway open: it is asked for more than rows."""
+        """Leaves the gateway's connection open, since it is shared."""

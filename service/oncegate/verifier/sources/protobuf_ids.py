@@ -1,4 +1,4 @@
-"""Reads ids out of Protobuf values: their messages are made from the registry's descriptors, no code is generated."""
+"""Reads ids from Protobuf values. Message classes are made from the registry's descriptors; no code is generated."""
 
 import io
 from base64 import b64decode
@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 try:
-    # Declares Protobuf's own files and Google's common ones, which schemas import without a reference.
+    # Registers Protobuf's own files and Google's common ones, which schemas import without a reference.
     import confluent_kafka.schema_registry.protobuf  # noqa: F401
     from confluent_kafka.schema_registry.serde import SchemaId
     from confluent_kafka.serialization import SerializationError
@@ -25,19 +25,19 @@ from oncegate.core.errors import BadRequest
 from oncegate.verifier.sources.kafka_ids import ID_TYPES, ReadIds
 from oncegate.verifier.sources.registry import RegisteredText
 
-# From an encoded message to its ids.
+# Converts an encoded message to its ids.
 _Ids = Callable[[bytes], list[object]]
 
 
 def reader_of(schema: RegisteredText, number: int, names: Sequence[str]) -> ReadIds:
-    """Makes what reads the fields of that name, of whichever message of the file a value says that it is.
+    """Returns a reader of the fields with these names, for any message of the file that a value names.
 
-    Raises BadRequest: the schema is none; what is returned raises it for a message without such a field of an id's
-    type. A field that is not set is null where that can be told from its default.
+    Raises BadRequest if the schema is invalid. The reader raises it for a message in which a field is missing or cannot
+    be an id. A field that is not set is null, if it tracks presence.
     """
     file, pool = _file(schema, number)
 
-    @cache  # No more than the file has messages.
+    @cache  # at most as many entries as the file has messages
     def of_message(name: str) -> _Ids:
         return _ids_of(pool.FindMessageTypeByName(name), number, names)
 
@@ -54,7 +54,7 @@ def reader_of(schema: RegisteredText, number: int, names: Sequence[str]) -> Read
 
 
 def _file(schema: RegisteredText, number: int) -> tuple[FileDescriptorProto, Any]:
-    """The schema's file, and a pool that has it with all that it imports."""
+    """Returns the schema's file, and a pool with it and everything that it imports."""
     pool, references = descriptor_pool.DescriptorPool(), dict(schema.references)
     try:
         for name, text in references.items():
@@ -62,9 +62,7 @@ def _file(schema: RegisteredText, number: int) -> tuple[FileDescriptorProto, Any
         file = _proto(f"schema-{number}.proto", schema.text)
         _add(pool, file, references)
     except (TypeError, ValueError, KeyError, DecodeError) as error:
-        raise BadRequest(
-            f"schema {number} cannot be read as the descriptor that ?format=serialized asks for: {error}"
-        ) from error
+        raise BadRequest(f"schema {number} is not a descriptor as requested by ?format=serialized: {error}") from error
     return file, pool
 
 
@@ -75,7 +73,7 @@ def _proto(name: str, text: str) -> FileDescriptorProto:
 
 
 def _add(pool: Any, file: FileDescriptorProto, references: dict[str, str]) -> None:
-    """Adds a file behind the common ones that it imports; what its schema refers to is there already."""
+    """Adds a file after the common ones that it imports; the schema's references must already be in the pool."""
     for name in file.dependency:
         if name not in references:
             common = FileDescriptorProto()
@@ -85,7 +83,8 @@ def _add(pool: Any, file: FileDescriptorProto, references: dict[str, str]) -> No
 
 
 def _name_of(file: FileDescriptorProto, indexes: Sequence[int]) -> str | None:
-    """The message at a place of its file: its index, and those of messages inside it; None: none is there."""
+    """Returns the message at an index path in its file: its index, and those of nested messages; None if there is
+    none."""
     messages: Sequence[DescriptorProto] = file.message_type
     names = [file.package] if file.package else []
     for index in indexes:
@@ -117,5 +116,5 @@ def _field(message: Any, number: int, name: str) -> Any:
         raise BadRequest(f"message {message.full_name} of schema {number} has no field {name}: it has {names}")
     others = field.TYPE_MESSAGE, field.TYPE_GROUP, field.TYPE_ENUM, field.TYPE_BOOL, field.TYPE_DOUBLE, field.TYPE_FLOAT
     if field.is_repeated or field.type in others:
-        raise BadRequest(f"field {name} of {message.full_name}, schema {number}, is no id; ids are {ID_TYPES}")
+        raise BadRequest(f"field {name} of {message.full_name}, schema {number}, cannot be an id; ids are {ID_TYPES}")
     return field

@@ -1,6 +1,7 @@
-"""Asks a schema registry what the numbers before Kafka's values mean, by confluent-kafka's client.
+"""Fetches from a schema registry the schemas of Kafka's values, with confluent-kafka's client.
 
-A registry that does not answer at the beginning is misspelt, and not waited for; later it is tried for half a minute.
+A registry that does not answer at the beginning is probably misspelt and is not waited for. Later it is tried for half
+a minute.
 """
 
 import os
@@ -22,33 +23,33 @@ from oncegate.verifier.address import check_private
 
 # USER:PASSWORD for the registry: read from the environment, so that no command line shows it.
 REGISTRY_AUTH = "ONCEGATE_REGISTRY_AUTH"
-# After the first try; the pauses between them are drawn, at most 1, 2, 4, 8 and 16 s.
+# Retries after the first try, with random pauses of at most 1, 2, 4, 8 and 16 s.
 RETRIES = 5
 _TIMEOUT_S = 10.0
-# What one schema may refer to, in all: each is a request.
+# Maximum number of schemas that one schema refers to, directly or not: each is a request.
 _REFERENCES_MAX = 200
-# Registries count from 1 on: none has come so far.
+# Registries count from 1 on; none has reached this number.
 _NEVER_GIVEN = 2**31 - 1
 _NO_SCHEMA, _UNAUTHORIZED, _FORBIDDEN, _SERVER_ERROR = 40403, 401, 403, 500
 
 
 class RegisteredText(NamedTuple):
-    """Holds a schema: its text, and by name what it refers to, each behind what that refers to in turn."""
+    """A schema: its text, and its references by name, each after its own references."""
 
     text: str
     references: tuple[tuple[str, str], ...]
 
 
 class Registry:
-    """Gives schemas of one kind, AVRO or PROTOBUF, by their numbers."""
+    """Fetches schemas of one kind, AVRO or PROTOBUF, by number."""
 
     def __init__(self, url: str, ca: Path | None, kind: str) -> None:
-        """Asks for a schema that is not there, so that what is misspelt is told at once.
+        """Requests a schema that does not exist, so that a wrong address is reported at once.
 
-        `ca`: PEM file of who signed its certificate, None: those that are commonly trusted. Raises BadRequest: it is no
-        registry, it refuses the credentials, or they would be read on the way; NotFound: nobody answers.
+        ca: PEM file of the certificate's CA; None: the commonly trusted ones. Raises BadRequest if it is not a
+        registry, rejects the credentials, or they would be sent unencrypted; NotFound if no server answers.
         """
-        # Protobuf as its compiler has it: as a text it would have to be compiled here.
+        # Protobuf in compiled form; its text would have to be compiled here.
         self._kind, self._url, self._form = kind, url, "serialized" if kind == "PROTOBUF" else None
         settings = _settings(url, ca)
         self._check(_client({**settings, "max.retries": 0}))
@@ -61,28 +62,28 @@ class Registry:
             if error.error_code == _NO_SCHEMA or error.http_status_code == _FORBIDDEN:
                 return
             if error.http_status_code < _SERVER_ERROR and error.http_status_code != _UNAUTHORIZED:
-                raise BadRequest(f"--registry {self._url} answers as no schema registry does: {error}") from error
+                raise BadRequest(f"--registry {self._url} is not a schema registry: {error}") from error
             raise self._refusal("a schema", error) from error
         except Exception as error:
-            # Which library the client speaks HTTP with differs by version, and so do its errors.
+            # The client's HTTP library and its errors depend on the version.
             raise NotFound(f"no schema registry answers at {self._url} ({error}); name it with --registry") from error
 
     def schema(self, number: int) -> RegisteredText:
-        """Asks for the schema of a number, and for all that it refers to.
+        """Returns the schema with a number, and everything that it refers to.
 
-        Raises BadRequest: there is none, or it is of another kind; NotFound: the registry is away.
+        Raises BadRequest if there is none or it is of another kind, and NotFound if the registry is unreachable.
         """
         with self._asking(f"schema {number}"):
             schema = self._client.get_schema(number, fmt=self._form)
             kind = schema.schema_type or "AVRO"
             if kind != self._kind:
-                raise BadRequest(f"schema {number} is {kind} in {self._url}, and --output-id says {self._kind.lower()}")
+                raise BadRequest(f"schema {number} is {kind} in {self._url}, but --output-id is {self._kind.lower()}")
             references: dict[str, str] = {}
             self._gather(schema, references, set())
             return RegisteredText(schema.schema_str or "", tuple(references.items()))
 
     def _gather(self, schema: Schema, texts: dict[str, str], seen: set[tuple[str, int]]) -> None:
-        """Adds what a schema refers to, and before it what that refers to."""
+        """Adds everything that a schema refers to, each after its own references."""
         for reference in schema.references or []:
             version = str(reference.subject), int(reference.version or 0)
             if version in seen:
@@ -103,33 +104,33 @@ class Registry:
         except SchemaRegistryError as error:
             raise self._refusal(what, error) from error
         except Exception as error:
-            # As above.
+            # See above.
             raise NotFound(
-                f"the schema registry {self._url} does not answer for {what} ({error}); what was read is kept: run the "
+                f"the schema registry {self._url} does not answer for {what} ({error}); progress is saved: run the "
                 "same command once it is back"
             ) from error
 
     def _refusal(self, what: str, error: SchemaRegistryError) -> OncegateError:
-        """Says what to do about an answer that is no schema."""
+        """Returns the error for an answer that is not a schema, with the action to take."""
         refusal = f"the schema registry {self._url} answers {error.http_status_code} for {what} ({error.error_message})"
         if error.http_status_code >= _SERVER_ERROR:
-            return NotFound(f"{refusal}; what was read is kept: run the same command later")
+            return NotFound(f"{refusal}; progress is saved: run the same command later")
         if error.http_status_code in {_UNAUTHORIZED, _FORBIDDEN}:
-            return BadRequest(f"{refusal}; {REGISTRY_AUTH}=USER:PASSWORD says who asks")
-        return BadRequest(f"{refusal}; is it the registry of those who wrote the topic?")
+            return BadRequest(f"{refusal}; set {REGISTRY_AUTH}=USER:PASSWORD")
+        return BadRequest(f"{refusal}; check that the topic's writers use this registry")
 
 
 def _settings(url: str, ca: Path | None) -> dict[str, Any]:
-    """What its client is given. Raises BadRequest."""
+    """Returns the client's settings. Raises BadRequest."""
     if "@" in url:
-        raise BadRequest(f"--registry has an @: credentials are not sent so, they are read from {REGISTRY_AUTH}")
+        raise BadRequest(f"--registry has an @: set {REGISTRY_AUTH} to send credentials")
     try:
         parts = urlsplit(url)
         is_one = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:
         is_one = False
     if not is_one or parts.query or parts.fragment:
-        raise BadRequest(f"--registry {url} is no address; write --registry https://HOST:PORT")
+        raise BadRequest(f"--registry {url} is not an address; write --registry https://HOST:PORT")
     settings: dict[str, Any] = {"url": url, "timeout": _TIMEOUT_S}
     if ca is not None:
         settings["ssl.ca.location"] = str(ca)
@@ -137,7 +138,7 @@ def _settings(url: str, ca: Path | None) -> dict[str, Any]:
     if not auth:
         return settings
     if ":" not in auth:
-        raise BadRequest(f"{REGISTRY_AUTH} is not written as USER:PASSWORD")
+        raise BadRequest(f"{REGISTRY_AUTH} must have the form USER:PASSWORD")
     check_private(parts, REGISTRY_AUTH)
     return {**settings, "basic.auth.user.info": auth}
 

@@ -1,7 +1,7 @@
-"""Gives values of text files the types of a topic, or keeps them as the text that they are.
+"""Converts values of text files to the types of a topic, or keeps them as text.
 
-Whether a value fits does not depend on the values beside it, and each is kept as it is, or refused: JSON by the rules
-of records over HTTP, CSV by those of `of_csv`.
+The conversion of a value does not depend on other values, and each is preserved or rejected: JSON by the rules of
+records over HTTP, CSV by those of `of_csv`.
 """
 
 import re
@@ -27,7 +27,7 @@ _BOOLEANS = ("true", "false")
 
 
 class UnfitText(Exception):
-    """Says that a value cannot be read. `number`: of the row in its batch; `why`: one line that names the value."""
+    """Raised when a value cannot be converted. number: of the row in its batch; why: one line that names the value."""
 
     def __init__(self, number: int, why: str) -> None:
         super().__init__(why)
@@ -35,9 +35,9 @@ class UnfitText(Exception):
 
 
 def record_of(line: bytes, is_typed: bool) -> dict[str, Any]:
-    """Returns the members of one line of NDJSON; `is_typed`: numbers as numbers, else as the text that they are.
+    """Returns the members of one line of NDJSON. is_typed: numbers as numbers, else as their text.
 
-    Raises Unfit, with the number 0: it is no object, or has a member twice.
+    Raises UnfitText, with number 0, if it is not an object or repeats a member.
     """
     try:
         json_scan.check(line, _LIMITS)
@@ -45,11 +45,11 @@ def record_of(line: bytes, is_typed: bool) -> dict[str, Any]:
     except OncegateError as error:
         raise UnfitText(0, error.detail) from error
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise UnfitText(0, f"{shown(line[:80].decode(errors='replace'))} is no JSON object: {error}") from error
+        raise UnfitText(0, f"{shown(line[:80].decode(errors='replace'))} is not a JSON object: {error}") from error
 
 
 def typed_records(records: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Table:
-    """Makes rows with all columns of a topic. Raises Unfit: a value does not fit, or a member has no column."""
+    """Returns rows with all columns of a topic. Raises UnfitText if a value does not fit, or a member has no column."""
     for number, record in enumerate(records):
         if strange := record.keys() - set(schema.names):
             names = ", ".join(sorted(strange))
@@ -58,7 +58,7 @@ def typed_records(records: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Ta
 
 
 def columns_of(records: Sequence[dict[str, Any]], fields: Sequence[pa.Field]) -> pa.Table:
-    """Makes these columns of records; a member that is not there is null. Raises Unfit."""
+    """Returns these columns of records; a missing member is null. Raises UnfitText."""
     columns = []
     for field in fields:
         values = [record.get(field.name) for record in records]
@@ -68,31 +68,34 @@ def columns_of(records: Sequence[dict[str, Any]], fields: Sequence[pa.Field]) ->
             misfit = first_misfit(values, field.type)
             raise UnfitText(
                 misfit.number,
-                f"column '{field.name}{misfit.path}' is {misfit.kind} in the topic, and {shown(misfit.value)} is none: "
-                f"{misfit.why}",
+                f"column '{field.name}{misfit.path}' is {misfit.kind} in the topic, "
+                f"but the value is {shown(misfit.value)}: {misfit.why}",
             ) from error
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
 def texts_of(records: Sequence[dict[str, Any]], names: Sequence[str], numbers: bool) -> pa.Table:
-    """Makes columns of text; `numbers`: whole numbers are their digits. Raises Unfit: a value is no text."""
+    """Returns columns of text. numbers: accept whole numbers, as their digits. Raises UnfitText if a value is not
+    text."""
     kinds = (str, int) if numbers else (str,)
     columns = []
     for name in names:
         values = [record.get(name) for record in records]
         for number, value in enumerate(values):
             if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
-                raise UnfitText(number, f"column '{name}' has {shown(value)}, and is text: no topic has a type for it")
+                raise UnfitText(
+                    number, f"column '{name}' must be text, since no topic gives it a type, but has {shown(value)}"
+                )
         columns.append(pa.array([value if value is None else str(value) for value in values], pa.string()))
     return pa.Table.from_arrays(columns, names=list(names))
 
 
 def of_csv(column: pa.Array, field: pa.Field) -> pa.Array:
-    """Gives a column of CSV, strings, the type that it has in a topic.
+    """Converts a column of CSV, strings, to its type in a topic.
 
-    Text and bytes are what the file has. Elsewhere nothing between two commas is null, whole numbers are written
-    without sign or zeros in front, floats with digits that the type gives back, true and false in letters of either
-    case, dates and times in ISO 8601, with a blank for the T as well. Raises Unfit.
+    Text and binary keep the bytes of the file. For other types an empty value is null. Whole numbers have no plus sign
+    or leading zeros, floats have digits that the type reproduces, booleans are true and false in any case, dates and
+    times are ISO 8601, with a blank allowed for the T. Raises UnfitText.
     """
     kind = field.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -112,7 +115,7 @@ def of_csv(column: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _numbers(column: pa.Array, field: pa.Field) -> pa.Array:
-    """Most are written as Arrow writes them; the others one by one."""
+    """Converts a column by Arrow if possible, else value by value. Raises UnfitText."""
     try:
         made = column.cast(field.type)
         differs = np.flatnonzero(pc.fill_null(pc.not_equal(made.cast(pa.string()), column), False).to_numpy(False))
@@ -125,7 +128,7 @@ def _numbers(column: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _each(column: pa.Array, field: pa.Field, read: Any, make: Any) -> pa.Array:
-    """A column of values that are read one by one. Raises Unfit with the first that cannot be."""
+    """Converts a column value by value. Raises UnfitText with the first invalid one."""
     texts = column.to_pylist()
     try:
         return make([text if text is None else read(text) for text in texts])
@@ -136,14 +139,14 @@ def _each(column: pa.Array, field: pa.Field, read: Any, make: Any) -> pa.Array:
             except (Misfit, ValueError, pa.ArrowException) as why:
                 raise UnfitText(
                     number,
-                    f"column '{field.name}' is {field.type} in the topic, and {shown(text)} is none: {_line(why)}",
+                    f"column '{field.name}' is {field.type} in the topic, but the value is {shown(text)}: {_line(why)}",
                 ) from error
         raise
 
 
 def _whole(text: str) -> int:
     if not re.fullmatch(r"0|-?[1-9][0-9]*", text):
-        raise ValueError("a whole number is wanted, without zeros or blanks in front")
+        raise ValueError("expected a whole number without leading zeros or blanks")
     return int(text)
 
 
@@ -151,13 +154,13 @@ def _double(text: str) -> Any:
     if text in NOT_FINITE:
         return text
     if not re.fullmatch(r"-?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?", text):
-        raise ValueError("a number is wanted")
+        raise ValueError("expected a number")
     return as_double(text)
 
 
 def _boolean(text: str) -> bool:
     if text.lower() not in _BOOLEANS:
-        raise ValueError("true or false is wanted")
+        raise ValueError("expected true or false")
     return text.lower() == "true"
 
 
