@@ -123,43 +123,44 @@ def settings() -> str:
 # Settings that are no limits.
 OTHERS = {
     "ledger": (
-        "where the data is: `log:FOLDER` on disk (`--data` is the short form), `kafka://…` "
+        "location of the data: `log:FOLDER` on disk (short form `--data`), `kafka://…` "
         "[on Kafka](operations/kafka.md), `redis://…` [on Redis](redis.md), `memory:` for tests"
     ),
     "witness": (
-        "where the ledger's high-water mark is kept; beside the data folder if not given; "
-        "[on Redis](redis.md#the-rollback-check) it has to be given"
+        "folder of the rollback check, which records how far each ledger reached; default: beside the data folder; "
+        "required [on Redis](redis.md#the-rollback-check)"
     ),
-    "host": "an address; without `keys` a loopback one ([security](security.md))",
-    "keys": "the file of `oncegate keys`: each call needs a key whose role allows it ([security](security.md))",
-    "insecure_without_keys": "listen beside loopback without keys: whoever reaches the gateway may do everything",
-    "jwt_issuer": "whose tokens (JWT) are taken as credentials ([how](security.md#tokens))",
-    "jwt_audience": "for whom tokens have to be: one of their `aud`",
+    "host": "address to listen on; without `keys` a loopback one ([security](security.md))",
+    "hosts": "more names by which callers may address the gateway, comma separated; others get 421 MISDIRECTED",
+    "keys": "file of `oncegate keys`; each call then needs a key with a suitable role ([security](security.md))",
+    "insecure_without_keys": "listen on other addresses without keys, so that every caller may do everything",
+    "jwt_issuer": "issuer whose tokens (JWT) are credentials ([how](security.md#tokens))",
+    "jwt_audience": "audience that tokens must name in `aud`",
     "jwt_keys": (
-        "where the issuer's public keys (JWK Set) are: a file, or an address with `https://`; if not given, "
-        "[the issuer is asked](security.md#discovery)"
+        "the issuer's public keys (JWK Set): a file, or an address with `https://`; default: "
+        "[ask the issuer](security.md#discovery)"
     ),
-    "jwt_algorithms": "how tokens may be signed, comma separated",
-    "jwt_roles_claim": "the claim that says the roles; dots go into objects, as in `realm_access.roles`",
-    "jwt_namespaces_claim": "the claim that says the namespaces of the token's tenant; `*`: all",
-    "jwt_tenant_claim": "the claim that says for whom [quotas](security.md#quotas) count a token; if not given, `sub`",
-    "jwt_leeway_ms": "how far the issuer's clock may be off, 300,000 at most",
-    "tls_certificate": "PEM file of the gateway's certificate with its chain: both doors [speak TLS](security.md#tls)",
-    "tls_key": "PEM file of its private key, if not in the same file",
-    "tls_client_ca": "PEM file of authorities: callers must show a certificate that one of them has signed",
-    "port": "0: any free one",
-    "health_port": "probes alone are answered there, on the same address: `/healthz/live`, `ready` and `startup`, in "
-    "plain HTTP; 0: any free one",
-    "grpc_port": "gRPC is served there too, on the same address; 0: any free one ([how](grpc-guide.md))",
-    "grpc_reflection": "whether tools may ask over gRPC what there is to call",
-    "port_file": "the port is written here once the gateway is ready",
+    "jwt_algorithms": "accepted signature algorithms, comma separated",
+    "jwt_roles_claim": "claim with the roles; dots descend into objects, as in `realm_access.roles`",
+    "jwt_namespaces_claim": "claim with the namespaces of the token's tenant; `*`: all",
+    "jwt_tenant_claim": "claim with the tenant that [quotas](security.md#quotas) count; default: `sub`",
+    "jwt_leeway_ms": "tolerated difference of the issuer's clock, at most 300,000",
+    "tls_certificate": "PEM file of the gateway's certificate chain; HTTP and gRPC then [use TLS](security.md#tls)",
+    "tls_key": "PEM file of its private key, if in another file",
+    "tls_client_ca": "PEM file of authorities; callers must present a certificate signed by one of them",
+    "port": "0: any free port",
+    "health_port": "port for probes only, on the same address: `/healthz/live`, `ready` and `startup`, in plain "
+    "HTTP; 0: any free port",
+    "grpc_port": "port for gRPC on the same address; 0: any free port ([how](grpc-guide.md))",
+    "grpc_reflection": "gRPC server reflection, for tools",
+    "port_file": "file to which the port is written once the gateway is ready",
     "log_format": "`text` or `json`",
-    "standby": "wait until the owner of ledgers on servers is gone, then take over ([how](operations/standby.md))",
+    "standby": "wait for the end of the owner of ledgers on servers, then take over ([how](operations/standby.md))",
     "duplicates_topic": (
-        "a topic of the ledger's brokers where duplicates are [told one by one](metrics.md#duplicates-one-by-one); "
-        "of a ledger on Kafka only"
+        "topic of the ledger's brokers for [records of duplicates](metrics.md#duplicates-one-by-one); "
+        "with a ledger on Kafka only"
     ),
-    "shutdown_ms": "the process ends within this time of SIGTERM; nine tenths of it are for callers",
+    "shutdown_ms": "time from SIGTERM to the end of the process; callers get nine tenths of it",
 }
 
 
