@@ -81,7 +81,15 @@ ROOMS = {
             "tests/engine/usecases/test_places_elsewhere.py",
         ),
     ),
-    "admission": Room(("engine/admission.py",), ("tests/engine/test_admission.py", "tests/engine/test_turns.py")),
+    "admission": Room(
+        ("engine/admission.py",),
+        (
+            *("tests/engine/test_admission.py", "tests/engine/test_turns.py"),
+            # It opens a gateway, whose kernels are compiled for a minute.
+            "--deselect=tests/engine/test_turns.py::"
+            "test_a_small_claim_is_answered_before_most_large_ones_of_another_namespace_that_came_first",
+        ),
+    ),
     "election": Room(
         ("ledgers/server/election.py", "ledgers/server/holders.py"), ("tests/faults/ledger/test_election.py",)
     ),

@@ -104,6 +104,32 @@ async def test_a_standby_looks_five_times_a_second() -> None:
             assert listed.looks == looks + 1
 
 
+async def test_an_owner_reads_the_list_once_a_second_and_a_gateway_without_ledgers_never() -> None:
+    loop, listed = turned_loop(), List()
+    election = Election(listed, TAKEOVER_MS, lambda _: None)
+    election.start()
+    for _ in range(16):
+        await loop.turn(0.25)
+    assert listed.looks == 0
+    await listed.change(election.lead)
+    for _ in range(16):
+        await loop.turn(0.25)
+    assert listed.looks == 4
+    await election.close()
+
+
+async def test_a_standby_that_waits_is_woken_once_it_is_the_owner() -> None:
+    loop, listed = turned_loop(), List("another")
+    async with standing_by(listed) as (election, _):
+        waiting = asyncio.create_task(election.wait_for(600))
+        for _ in range(3):
+            await loop.turn(STEP_S)
+            assert not waiting.done()
+        await loop.turn(STEP_S)
+        assert waiting.done()
+        assert await waiting
+
+
 async def test_a_time_in_which_nothing_could_be_heard_is_no_silence() -> None:
     loop, listed = turned_loop(), List("another")
     async with standing_by(listed) as (election, _):
