@@ -157,7 +157,7 @@ DIRECT: tuple[Mutant, ...] = (
     one(
         "a sleeper takes trimmed records for damage",
         "oncegate.engine.usecases.direct.entering::DirectEntering._turn",
-        delete("await self._proven()"),
+        delete("await self._journal.group_commit.owned(...)"),
         f"{_ENGINE}::test_an_owner_that_misses_what_its_successor_has_trimmed_is_not_damaged",
     ),
     one(

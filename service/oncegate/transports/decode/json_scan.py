@@ -54,9 +54,8 @@ def warm_up() -> None:
     check(b'{"a":["\\u0061"]}', Limits())
 
 
-def _helper(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiled into the loop, plain where that is plain."""
-    return register_jitable(function)  # type: ignore[no-any-return]
+# Compiles a function into the loop that calls it; plain where the loop is plain.
+_helper: Callable[[Callable[..., Any]], Callable[..., Any]] = register_jitable
 
 
 @_helper

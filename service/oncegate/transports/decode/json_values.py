@@ -220,10 +220,6 @@ def _mask(values: Sequence[Any]) -> Any:
     return pa.array([one is None for one in values], pa.bool_())
 
 
-def _plain(values: Sequence[Any], kind: Any) -> Any:
-    return pa.array(values, kind)
-
-
 def _integers(values: Sequence[Any], kind: Any) -> Any:
     return pa.array([_whole(one) if isinstance(one, float) else one for one in values], kind)
 
@@ -321,10 +317,10 @@ _Leaf = tuple[set[type], str, _Make]
 _types = pa.types
 # Of each kind of types: what JSON has values as, by the reader's types and in words, and what makes an array of them.
 _LEAVES: list[tuple[Callable[[Any], bool], _Leaf]] = [
-    (_types.is_boolean, ({bool}, "true or false", _plain)),
+    (_types.is_boolean, ({bool}, "true or false", pa.array)),
     (_types.is_integer, ({int, float}, "a whole number", _integers)),
     (_types.is_floating, ({int, float, str}, "a number", _floats)),
-    (_is_text, ({str}, "text", _plain)),
+    (_is_text, ({str}, "text", pa.array)),
     (_is_bytes, ({str}, "base64", _binary)),
     (_types.is_decimal, ({str, int}, "a decimal as text", _decimals)),
     (_types.is_date, ({str}, "an ISO 8601 date as text", _dates)),
@@ -332,7 +328,7 @@ _LEAVES: list[tuple[Callable[[Any], bool], _Leaf]] = [
     (_types.is_time, ({str}, "an ISO 8601 time of the day as text", _times)),
     (_types.is_duration, ({str}, "an ISO 8601 duration as text", _durations)),
 ]
-_NEVER: _Leaf = (set(), "a row as Arrow, since JSON has no such values,", _plain)
+_NEVER: _Leaf = (set(), "a row as Arrow, since JSON has no such values,", pa.array)
 _GUESSES: list[tuple[set[type], Any]] = [
     ({bool}, pa.bool_()),
     ({int}, pa.int64()),

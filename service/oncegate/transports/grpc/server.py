@@ -82,7 +82,8 @@ async def listening(
     )
     for service, methods in SERVICES.items():
         served = {
-            name: _unary(handler(found, observer, method, f"/{service}/{name}")) for name, method in methods.items()
+            name: grpc.unary_unary_rpc_method_handler(handler(found, observer, method, f"/{service}/{name}"))
+            for name, method in methods.items()
         }
         for name in STREAMS.get(service, ()):
             served[name] = grpc.stream_stream_rpc_method_handler(streams.handler(found, observer, f"/{service}/{name}"))
@@ -126,10 +127,6 @@ def _options(limits: Limits) -> list[tuple[str, int]]:
         ("grpc.max_connection_age_ms", CONNECTION_AGE_MS),
         ("grpc.max_connection_age_grace_ms", CONNECTION_GRACE_MS),
     ]
-
-
-def _unary(answer: Callable[[bytes, Any], Awaitable[bytes]]) -> Any:
-    return grpc.unary_unary_rpc_method_handler(answer)
 
 
 def _probe(server: GrpcServer) -> Callable[[Any, Any], Awaitable[Any]]:

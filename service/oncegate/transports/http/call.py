@@ -165,11 +165,6 @@ class Call:
         principal: Principal | None = self.scope.get(PRINCIPAL)
         return principal
 
-    @property
-    def sharer(self) -> str:
-        """The caller whose share of the answers in flight this answer is part of."""
-        return sharer_in(self.scope)
-
     def note(self, who: str | None, why: str) -> Note:
         """Returns who asks for an operator's action, and why: the credential's name, and beside it `who`.
 
@@ -208,7 +203,7 @@ class Call:
         """
         if weight < SMALL_ANSWER_BYTES:
             return make(*arguments)
-        room = await self.gateway.admission.answers.room(self.sharer, weight)
+        room = await self.gateway.admission.answers.room(sharer_in(self.scope), weight)
         made = await offload(weight, make, *arguments)
         room.resize(len(made.body))
         made.room = room  # type: ignore[attr-defined]

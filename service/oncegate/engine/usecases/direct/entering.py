@@ -68,17 +68,13 @@ class DirectEntering:
                 found = await self._records.read(partition, first)
                 self._enter(partition, found)
             except LedgerDamaged:
-                # What a sleeper misses its successor may have trimmed.
-                await self._proven()
+                # An owner that was suspended may miss records because its successor has trimmed them.
+                await self._journal.group_commit.owned(self._journal.group_commit.next_append)
                 raise
             reached = Reached(self._journal.group_commit.next_append, self._journal.index.lanes.next_offset(partition))
             if self._entered[partition] >= TRIM_RECORDS and (self._trimming is None or self._trimming.done()):
                 self._trimming = asyncio.create_task(self._trim(partition), name="lanes")
             return reached
-
-    async def _proven(self) -> None:
-        """Waits for a commit of this owner that begins from now on."""
-        await self._journal.group_commit.owned(self._journal.group_commit.next_append)
 
     def _enter(self, partition: int, found: Sequence[tuple[int, bytes]]) -> None:
         """Records all that was found, or what stands before the first record that is refused, and raises that."""
@@ -137,7 +133,7 @@ class DirectEntering:
                 if state is EntryState.QUEUED:
                     await group_commit.all_durable()
                 else:
-                    await self._proven()
+                    await group_commit.owned(group_commit.next_append)
                 state = EntryState(state + 1)
             await self._records.trim({partition: before})
             self._entered[partition] -= entered

@@ -25,7 +25,7 @@ from oncegate.transports.decode.names import scope_of
 from oncegate.transports.decode.sequences import SequenceColumn
 from oncegate.transports.http import answers, messages
 from oncegate.transports.http.answers import ENCODINGS, RAW, json_reply, reply, verdicts_reply
-from oncegate.transports.http.call import Call
+from oncegate.transports.http.call import Call, sharer_in
 from oncegate.transports.http.parameters import ARROW, JSON, JSON_TEXTS, PACKED
 from oncegate.transports.http.routing import Routes
 from oncegate.transports.offload import offload
@@ -134,7 +134,7 @@ async def fetch(call: Call) -> Response:
     page_bytes, admission = min(limits.page_bytes, limits.body_bytes), call.gateway.admission
     with admission.hold(0):
         # What is read of the ledger, and what is made of it.
-        room = await admission.answers.room(call.sharer, 2 * page_bytes, ROOM_WAIT_S)
+        room = await admission.answers.room(sharer_in(call.scope), 2 * page_bytes, ROOM_WAIT_S)
         where = call.path["topic"], partition, asked.offset
         found = await records.read(namespace, *where, rows, limits.body_bytes, columns, page_bytes)
         if media == ARROW:
