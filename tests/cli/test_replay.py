@@ -125,7 +125,7 @@ def test_ids_of_text_are_those_that_the_job_wrote_whatever_they_look_like(
 def test_row_that_the_topic_has_no_place_for_ends_it_before_anything_is_written(where: Where, tmp_path: Path) -> None:
     source = tmp_path / "orders.ndjson"
     for line, told in (
-        ('{"order": "o-501", "cents": 10.5}', "line 2: column 'cents' is int64 in the topic, and 10.5 is none"),
+        ('{"order": "o-501", "cents": 10.5}', "line 2: column 'cents' is int64 in the topic, but the value is 10.5"),
         ('{"order": "o-501", "cents": 1, "more": 2}', "line 2: the topic has no column more"),
     ):
         source.write_text('{"order": "o-0", "cents": 0}\n' + line + "\n")

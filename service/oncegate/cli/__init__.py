@@ -1,4 +1,4 @@
-"""The command line: a table of verbs. The module of a verb is imported when the verb is run, and no other."""
+"""The command line: a table of verbs. Only the module of the verb that runs is imported."""
 
 import inspect
 import re
@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 import oncegate
 
-# The function of each verb, or the group it is.
+# The function of each verb, or its group.
 VERBS = {
     "serve": "serve:serve",
     "config": "serve:config",
@@ -38,21 +38,21 @@ VERBS = {
     "kafka": "kafka:app",
     "keys": "keys:app",
 }
-# A line break that stands for a space: what comes behind it is no example, which has a line of its own.
+# A line break that means a space: one that is not followed by an empty line or an example.
 _BREAK = re.compile(r"(?<!\n)\n(?!\n|Example: )")
 
 
 def let_paragraphs_flow(app: typer.Typer) -> None:
-    """Gives each verb of `app` its docstring as help, one line a paragraph and an example.
+    """Gives each verb of `app` its docstring as help, one line per paragraph and example.
 
-    Typer itself lets only the first paragraph flow in a terminal of any width.
+    Typer itself reflows only the first paragraph to the width of the terminal.
     """
     for command in app.registered_commands:
         command.help = _BREAK.sub(" ", command.help or inspect.getdoc(command.callback) or "")
 
 
 class _Commands(UserDict[str, Any]):
-    """Maps each verb to its command, which is built, and its module imported, when it is looked up."""
+    """Maps each verb to its command, whose module is imported and which is built on look-up."""
 
     def __getitem__(self, name: str) -> Any:
         module, _, function = super().__getitem__(name).partition(":")
@@ -67,7 +67,7 @@ class _Commands(UserDict[str, Any]):
 
 
 class _Group(TyperGroup):
-    """Holds the verbs of VERBS."""
+    """The group of the verbs in VERBS."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)

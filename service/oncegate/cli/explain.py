@@ -1,4 +1,4 @@
-"""Defines the verb `oncegate explain`: what a running gateway knows about one id, in words."""
+"""Defines the verb `oncegate explain`: what a running gateway knows about one id."""
 
 import json
 import sys
@@ -11,7 +11,7 @@ import typer
 from oncegate.cli.options import AsJsonOption, IdSetOption
 from oncegate.cli.requests import HERE, RunningGateway, asking
 
-IdArgument = Annotated[list[str], typer.Argument(help="The id; several words for an id of several columns.")]
+IdArgument = Annotated[list[str], typer.Argument(help="The id; several words if the id has several columns.")]
 
 
 @asking
@@ -21,9 +21,9 @@ def explain(
     id_set: IdSetOption = "",
     as_json: AsJsonOption = False,
 ) -> None:
-    """Say what is known of an id: its state, who holds it, since when, where it was written, how long it stays.
+    """Explain an id: its state, its holder, since when, where it was written, and how long it is kept.
 
-    Ids that were claimed are in the set "", those that dedup took in the set dedup.
+    Claimed ids are in the set "", ids of dedup in the set dedup.
 
     Example: oncegate explain --namespace flights --id-set departures 2013-01-01T05:00:00Z UA 1545
     """
@@ -33,7 +33,7 @@ def explain(
 
 
 def _lines(answer: dict[str, Any]) -> list[str]:
-    """A line for each thing that is known."""
+    """Returns one line for each known fact."""
     lines = [_STATES[answer["state"]], f'looked for in the set "{answer["id_set"]}"']
     if "claim" in answer:
         lines.append(f"claim {answer['claim']} of attempt {answer['token']}, call {answer['call']}")
@@ -70,5 +70,5 @@ _STATES = {
 
 
 def when(wall_ms: int) -> str:
-    """Writes a wall clock's milliseconds in UTC, to the second."""
+    """Formats wall-clock milliseconds in UTC, to the second."""
     return datetime.fromtimestamp(wall_ms / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

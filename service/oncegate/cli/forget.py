@@ -18,11 +18,11 @@ from oncegate.cli.options import (
 from oncegate.cli.requests import HERE, RunningGateway, asking
 from oncegate.core.errors import BadRequest
 
-IdsArgument = Annotated[list[str] | None, typer.Argument(help="The ids; of several columns: one id, with --columns.")]
-FileOption = Annotated[Path | None, typer.Option("--file", help="A file with one id a line, instead.")]
-ColumnsOption = Annotated[bool, typer.Option("--columns", help="The words are the columns of one id.")]
-AllOption = Annotated[bool, typer.Option("--all", help="Every id of the set that --id-set names.")]
-ConfirmOption = Annotated[str | None, typer.Option(help="With --all: the set's name once more; else it is asked for.")]
+IdsArgument = Annotated[list[str] | None, typer.Argument(help="The ids; with --columns the columns of one id.")]
+FileOption = Annotated[Path | None, typer.Option("--file", help="Read the ids from a file, one per line.")]
+ColumnsOption = Annotated[bool, typer.Option("--columns", help="The arguments are the columns of one id.")]
+AllOption = Annotated[bool, typer.Option("--all", help="Forget every id of the set that --id-set names.")]
+ConfirmOption = Annotated[str | None, typer.Option(help="With --all: repeat the set's name; else it is asked for.")]
 
 
 @asking
@@ -40,8 +40,8 @@ def forget(
 ) -> None:
     """Forget ids that are done or taken, so that the next write of them passes. All of them, or none.
 
-    What was written stays where it is: it is there twice then. Ids that a claim holds are refused. With --all every
-    id of a set is forgotten, also those that have left memory: where its topic in Kafka was made again.
+    Written rows stay, so the next write duplicates them. Ids under a claim are refused. With --all every id of a set is
+    forgotten, including archived ones, e.g. after its topic in Kafka was created again.
 
     Example: oncegate forget --id-set orders a-1 a-2 --reason "their rows were lost, ticket 4711"
     """
@@ -60,7 +60,7 @@ def forget(
     count, asked_for = json.loads(body)["forgotten"], len(message["ids"])
     line = f"{count} forgotten"
     if count < asked_for:
-        # Rows that were produced are in the set that is named after their topic.
+        # Produced rows are in the set that is named after their topic.
         where = f"set {id_set!r} of namespace {gateway.namespace}"
         line += f"; {asked_for - count} not known in {where} (--id-set names another)"
     sys.stdout.write((body if as_json else line) + "\n")
@@ -74,7 +74,7 @@ def _forget_all(
     as_json: bool,
 ) -> None:
     if confirm is None:
-        # The set of claims has an empty name, which a terminal would be given by the Enter key alone.
+        # The set of claims has an empty name, which at a terminal the Enter key alone would confirm.
         if not id_set or not sys.stdin.isatty():
             raise BadRequest(f"--all wants --confirm with the set's name, {id_set!r}; nothing was forgotten")
         question = f"Type the name of the set whose ids are all forgotten ({id_set!r})"

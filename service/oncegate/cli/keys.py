@@ -1,4 +1,4 @@
-"""`oncegate keys add`, `list`, `revoke`. A running gateway takes the file as it is a second later."""
+"""`oncegate keys add`, `list` and `revoke`. A running gateway reads the changed file within a second."""
 
 import fcntl
 import sys
@@ -26,15 +26,15 @@ def _named(tenant: str | None) -> str | None:
 
 
 KeysFileOption = Annotated[Path, typer.Option("--keys", help="The file of keys.")]
-RolesOption = Annotated[list[Role], typer.Option("--role", help="What it may do; may be given several times.")]
+RolesOption = Annotated[list[Role], typer.Option("--role", help="What the key may do; repeatable.")]
 TenantOption = Annotated[
     str | None,
     typer.Option(
-        "--tenant", help="Whose quotas it counts for, with the tenant's other keys.  [default: NAME's]", callback=_named
+        "--tenant", help="Whose quotas it uses, with the tenant's other keys.  [default: NAME's]", callback=_named
     ),
 ]
 NamespacesOption = Annotated[
-    list[str], typer.Option("--namespace", help="Where; '*' is everywhere; may be given several times.")
+    list[str], typer.Option("--namespace", help="Where it may do that; '*' is everywhere; repeatable.")
 ]
 
 
@@ -45,7 +45,7 @@ def add(
     file: KeysFileOption = Path("keys.json"),
     tenant: TenantOption = None,
 ) -> None:
-    """Make a key for NAME, and show it: this once, for the file holds only its hash.
+    """Make a key for NAME and show it, once: the file holds only its hash.
 
     Example: oncegate keys add loader --role write --role ack --namespace orders
     """
@@ -61,7 +61,7 @@ def add(
 
 
 def list_keys(file: KeysFileOption = Path("keys.json")) -> None:
-    """List the keys, without their secrets, which nobody knows any more."""
+    """List the keys, without their secrets, which are not stored."""
     with _refusing():
         table = table_of("id", "name", "tenant", "roles", "namespaces")
         for key in keys.read(file).values():
@@ -71,7 +71,7 @@ def list_keys(file: KeysFileOption = Path("keys.json")) -> None:
 
 
 def revoke(key_id: str, file: KeysFileOption = Path("keys.json")) -> None:
-    """Remove the key with this id (`oncegate keys list`): a running gateway refuses it from the next second on."""
+    """Remove the key with this id (`oncegate keys list`). A running gateway refuses it within a second."""
     with _refusing():
         keys.read(file)  # without it there is nothing to lock
     with _changing(file) as keys_of_file:
@@ -83,7 +83,7 @@ def revoke(key_id: str, file: KeysFileOption = Path("keys.json")) -> None:
 
 @contextmanager
 def _changing(file: Path) -> Iterator[dict[str, keys.ApiKey]]:
-    """Gives the keys of the file to who changes it, one at a time: two additions at once lose neither."""
+    """Locks the file of keys and yields its keys, so that concurrent additions lose none."""
     with _refusing(), file.with_name(file.name + ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield keys.read(file) if file.exists() else {}

@@ -1,4 +1,4 @@
-"""`oncegate init`, `oncegate ledger dump`, `oncegate ledger accept`: what a person does with a data folder."""
+"""`oncegate init`, `oncegate ledger dump` and `oncegate ledger accept`, which work on a data folder."""
 
 import sys
 from collections.abc import Iterable
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from oncegate.ledgers.log.admin.dump import Item
 
 app = typer.Typer(
-    help="Look at an embedded ledger, or accept what is left of one.", no_args_is_help=True, add_completion=False
+    help="Inspect an embedded ledger, or accept a shortened one.", no_args_is_help=True, add_completion=False
 )
 
-# What a table shows of a long value; --json shows it all.
+# Maximum length of a value in a table; --json shows the whole value.
 SHOWN_CHARS = 32
 
 
 def init(data: DataOption = Path("data"), witness: WitnessOption = None) -> None:
-    """Make a new, empty ledger; refused where the folder or its witness knows of one already."""
+    """Make a new, empty ledger. Refused if the folder or its witness (rollback check) already has one."""
     from oncegate.ledgers import log
 
     with refusing():
@@ -39,10 +39,10 @@ def init(data: DataOption = Path("data"), witness: WitnessOption = None) -> None
 def accept(
     data: DataOption = Path("data"), witness: WitnessOption = None, namespace: OneNamespaceOption = None
 ) -> None:
-    """Go on with a ledger as it is although its witness knew more: what it lost is forgotten, knowingly.
+    """Accept a ledger that is shorter than its witness (rollback check) recorded. The lost entries are forgotten.
 
-    Without --namespace all are accepted, each under a new id. One that is damaged in itself stays as it is, and is
-    named. Status 1: one is.
+    Without --namespace all ledgers are accepted, each under a new id. A damaged one is left as it is and named. Status
+    1: one is damaged.
     """
     from oncegate.ledgers import log
 
@@ -57,9 +57,9 @@ def dump(
     witness: WitnessOption = None,
     as_json: AsJsonOption = False,
 ) -> None:
-    """Show all that stands in a ledger, verified. Owns nothing: the gateway may be running.
+    """Show the whole content of a ledger, verified. Takes no lock: the gateway may be running.
 
-    Ends with status 1 where something is damaged. Example: oncegate ledger dump --json
+    Ends with status 1 if something is damaged. Example: oncegate ledger dump --json
     """
     from oncegate.ledgers import log
 
@@ -74,7 +74,7 @@ def dump(
 
 
 def _checked(items: "Iterable[Item]") -> "Iterable[Item]":
-    """The items; LedgerDamaged after the last one when that is damage."""
+    """Yields the items. Raises LedgerDamaged after the last one if that is damage."""
     for item in items:
         yield item
         if item.kind == "DAMAGED":
@@ -88,7 +88,7 @@ def _plain(value: object) -> object:
 
 
 def _show(namespace: str, items: "Iterable[Item]") -> None:
-    """A table of what was found, also when the last of it is damage."""
+    """Prints a table of the items, even if the last one is damage."""
     table = Table("position", "kind", "fields", title=f"ledger of namespace {namespace}")
     try:
         for item in items:

@@ -1,4 +1,4 @@
-"""Defines `oncegate resolve`, `release`, `fence` and `log`: a person clears claims, and sees who did what."""
+"""Defines `oncegate resolve`, `release`, `fence` and `log`: clear claims, and show what operators did."""
 
 import json
 import sys
@@ -24,7 +24,7 @@ from oncegate.core.errors import BadRequest
 
 
 class Resolution(StrEnum):
-    """Names what the person has found out."""
+    """The operator's finding: whether it was written."""
 
     DONE = "done"
     NOT_DONE = "not-done"
@@ -32,13 +32,13 @@ class Resolution(StrEnum):
 
 OutcomeArgument = Annotated[Resolution, typer.Argument(help="Whether it was written.")]
 LeftClaimOption = Annotated[
-    str | None, typer.Option(help="The claim whose ids were left, as an ack or `explain` names it.")
+    str | None, typer.Option(help="The claim whose ids were left, as named by an ack or by `explain`.")
 ]
 LeftProducerOption = Annotated[str | None, typer.Option(help="The producer whose sequences were left.")]
-FirstOption = Annotated[int | None, typer.Option(help="Of a producer: only from this sequence on.")]
-LastOption = Annotated[int | None, typer.Option(help="Of a producer: only up to this sequence.")]
+FirstOption = Annotated[int | None, typer.Option(help="With --producer: only from this sequence on.")]
+LastOption = Annotated[int | None, typer.Option(help="With --producer: only up to this sequence.")]
 WhyOption = Annotated[
-    str, typer.Option("--reason", "--why", help="What you saw; it stands in the ledger.", callback=said)
+    str, typer.Option("--reason", "--why", help="What you found; recorded in the ledger.", callback=said)
 ]
 
 
@@ -54,9 +54,10 @@ def resolve(
     gateway: RunningGateway = HERE,
     as_json: AsJsonOption = False,
 ) -> None:
-    """Clear what a dead task has claimed and not settled, so that acks pass: it was written, or it was not.
+    """Clear what a dead task claimed and neither completed nor released, so that acks pass: it was written, or it was
+    not.
 
-    Look first. Example: oncegate resolve done --producer events-3 --first 18 --last 19 --why "both are in the sink"
+    Check first. Example: oncegate resolve done --producer events-3 --first 18 --last 19 --why "both are in the sink"
     """
     if (claim is None) == (producer is None) or (claim is not None and (first, last) != (None, None)):
         raise BadRequest("name --claim, or else --producer, perhaps with --first and --last; nothing was changed")
@@ -73,9 +74,9 @@ def _quoted(name: str | None) -> str:
     return urllib.parse.quote(name or "", safe="")
 
 
-ClaimArgument = Annotated[str, typer.Argument(help="The claim, as `explain` names it.")]
+ClaimArgument = Annotated[str, typer.Argument(help="The claim, as named by `explain`.")]
 GoneOption = Annotated[
-    bool, typer.Option("--holder-gone", help="Its holder is dead for sure: do not wait for its lease.")
+    bool, typer.Option("--holder-gone", help="Its holder is certainly dead: do not wait for its lease.")
 ]
 
 
@@ -88,9 +89,9 @@ def release(
     gateway: RunningGateway = HERE,
     as_json: AsJsonOption = False,
 ) -> None:
-    """Give back a claim whose holder is gone and has written none of its ids: they are free at once.
+    """Release a claim whose holder is gone and has written none of its ids: they are free at once.
 
-    If they were written: oncegate resolve done --claim. While its lease runs, only with --holder-gone.
+    If they were written: oncegate resolve done --claim. While the lease is live, only with --holder-gone.
 
     Example: oncegate release 1g5s... --holder-gone --reason "its pod was evicted before the first write"
     """
@@ -101,7 +102,7 @@ def release(
     sys.stdout.write((body if as_json else line) + "\n")
 
 
-ProducerArgument = Annotated[str, typer.Argument(help="The producer: an ordered partition of a source, by its name.")]
+ProducerArgument = Annotated[str, typer.Argument(help="The name of the producer, an ordered partition of a source.")]
 
 
 @asking
@@ -112,9 +113,9 @@ def fence(
     gateway: RunningGateway = HERE,
     as_json: AsJsonOption = False,
 ) -> None:
-    """Shut out whoever holds a producer, its lease or not: what they ask from now on is FENCED.
+    """Fence the holder of a producer, even if its lease is live: its requests are answered FENCED from now on.
 
-    What they had claimed and not settled may be taken over. The next attempt registers at once.
+    Its unfinished claims may be taken over. The next attempt can register at once.
 
     Example: oncegate fence events-3 --reason "two executors write it since the split"
     """
@@ -124,7 +125,7 @@ def fence(
 
 
 CountOption = Annotated[int, typer.Option("--count", min=1, max=10_000, help="How many, the newest first.")]
-# As many as the gateway lists in one answer.
+# The maximum that the gateway lists in one answer.
 PAGE = 1_000
 
 
@@ -134,9 +135,9 @@ def log(
     gateway: RunningGateway = HERE,
     as_json: AsJsonOption = False,
 ) -> None:
-    """Show what operators did in a namespace, the newest first: who, when, what, and why. Drains are in `default`.
+    """Show what operators did in a namespace, newest first: who, when, what and why. Drains are in `default`.
 
-    With --json, one object a line. Example: oncegate log --namespace orders --count 20
+    With --json, one object per line. Example: oncegate log --namespace orders --count 20
     """
     actions = _actions(count, gateway)
     if as_json:

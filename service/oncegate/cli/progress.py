@@ -1,4 +1,4 @@
-"""How far a long verb has come: a bar on stderr where that is a terminal, nothing elsewhere."""
+"""Progress of long verbs: a bar on stderr if that is a terminal, else nothing."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def counted(shown: str, *folders: Path, times: int) -> "Iterator[Disk]":
-    """Opens a disk whose reads move a bar; all that lies in the folders is read about so many times."""
+    """Yields a disk whose reads move a bar; the folders' content is read `times` times."""
     from oncegate.ledgers.disk import Disk
 
     class CountingDisk(Disk):
@@ -42,7 +42,7 @@ def counted(shown: str, *folders: Path, times: int) -> "Iterator[Disk]":
 
 @contextmanager
 def steps() -> Iterator[Callable[[str, int, int | None], None]]:
-    """Gives what moves a bar for each step: called with its name, how much is done, and how much there is, if known."""
+    """Yields a function that moves a bar: called with the name of a step, the amount done and the total, if known."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:

@@ -1,4 +1,4 @@
-"""`oncegate serve`, its flags, and `oncegate config`, which shows what they and the settings come to."""
+"""`oncegate serve` and its flags, and `oncegate config`, which shows the effective settings."""
 
 import asyncio
 import inspect
@@ -32,32 +32,32 @@ LedgerOption = Annotated[
     typer.Option(help="Ledger by URL, instead of --data: memory:, log:FOLDER, kafka://… or redis://…"),
 ]
 ServeWitnessOption = Annotated[
-    str | None, typer.Option(help="Where to keep the ledger's witness; another disk is better.")
+    str | None, typer.Option(help="Where to keep the ledger's witness (rollback check); another disk is better.")
 ]
-HostOption = Annotated[str | None, typer.Option(help="Beside loopback only with --keys.  [default: 127.0.0.1]")]
+HostOption = Annotated[str | None, typer.Option(help="Other than loopback only with --keys.  [default: 127.0.0.1]")]
 KeysOption = Annotated[Path | None, typer.Option(help="File of keys that callers must show; see `oncegate keys`.")]
 InsecureOption = Annotated[
     bool | None,
-    typer.Option("--insecure-without-keys", help="Listen on any address, and let whoever reaches it do everything."),
+    typer.Option("--insecure-without-keys", help="Listen on any address; every caller may do everything."),
 ]
 TlsCertificateOption = Annotated[
     Path | None, typer.Option(help="Serve TLS, over HTTP and gRPC: PEM file of the certificate and its chain.")
 ]
 TlsKeyOption = Annotated[Path | None, typer.Option(help="PEM file of its private key.  [default: in the same file]")]
 TlsClientCaOption = Annotated[
-    Path | None, typer.Option(help="PEM file of authorities: callers must show a certificate that one has signed.")
+    Path | None, typer.Option(help="PEM file of authorities: callers must present a certificate signed by one of them.")
 ]
 PortOption = Annotated[int | None, typer.Option(min=0, max=65535, help="0: any free one.  [default: 8080]")]
 GrpcPortOption = Annotated[
     int | None, typer.Option(min=0, max=65535, help="Serve gRPC there too; 0: any free port.  [default: no gRPC]")
 ]
 HealthPortOption = Annotated[
-    int | None, typer.Option(min=0, max=65535, help="Answer probes alone there, in plain HTTP.  [default: nowhere]")
+    int | None, typer.Option(min=0, max=65535, help="Answer only probes there, in plain HTTP.  [default: none]")
 ]
-PortFileOption = Annotated[Path | None, typer.Option(help="Write the port here when ready.")]
-ConfigOption = Annotated[Path | None, typer.Option(help="Settings file.  [default: ./oncegate.toml if it is there]")]
+PortFileOption = Annotated[Path | None, typer.Option(help="Write the port to this file when ready.")]
+ConfigOption = Annotated[Path | None, typer.Option(help="Settings file.  [default: ./oncegate.toml if it exists]")]
 StandbyOption = Annotated[
-    bool | None, typer.Option("--standby", help="Wait until the owner of ledgers on servers is gone, then take over.")
+    bool | None, typer.Option("--standby", help="Wait until the owner of the servers' ledgers is gone, then take over.")
 ]
 LogFormatOption = Annotated[str | None, typer.Option(help="text or json.  [default: text]")]
 
@@ -80,9 +80,9 @@ def serve_flags(
     tls_key: TlsKeyOption = None,
     tls_client_ca: TlsClientCaOption = None,
 ) -> tuple[Path | None, dict[str, Any]]:
-    """Returns the settings file, and what else the command line says as settings; None: not given.
+    """Returns the settings file, and the other flags as settings; None: not given.
 
-    Raises SettingsError: both --data and --ledger were given.
+    Raises SettingsError if both --data and --ledger were given.
     """
     settings: dict[str, Any] = {"ledger": ledger_url(data, ledger), "witness": witness, "host": host, "port": port}
     settings |= {"port_file": port_file, "log_format": log_format, "standby": standby}
@@ -93,7 +93,7 @@ def serve_flags(
 
 
 def taking_serve_flags(verb: Callable[..., None]) -> Callable[..., None]:
-    """Makes a verb take the flags of `serve` before its own; it is called with all of them by name.
+    """Gives a verb the flags of `serve`, before its own; the verb is called with all of them by name.
 
     The verb passes its `flags` to `serve_flags`.
     """
@@ -103,9 +103,9 @@ def taking_serve_flags(verb: Callable[..., None]) -> Callable[..., None]:
 
 
 def ledger_url(data: Path | None, ledger: str | None) -> str | None:
-    """Returns the ledger's URL from `--data` or `--ledger`; None when neither is given.
+    """Returns the ledger's URL from `--data` or `--ledger`; None if neither is given.
 
-    Raises SettingsError: both are given.
+    Raises SettingsError if both are given.
     """
     if data is not None and ledger is not None:
         raise SettingsError("give --data or --ledger, not both")
@@ -114,7 +114,7 @@ def ledger_url(data: Path | None, ledger: str | None) -> str | None:
 
 @taking_serve_flags
 def serve(**flags: Any) -> None:
-    """Serve the gateway over HTTP until SIGTERM. Flags win over ONCEGATE_*, which wins over the settings file.
+    """Serve the gateway over HTTP until SIGTERM. Flags override ONCEGATE_*, which overrides the settings file.
 
     Example: oncegate serve --data ./data --port 8080
     """
@@ -124,7 +124,7 @@ def serve(**flags: Any) -> None:
         file, flag_values = serve_flags(**flags)
         settings = load(file, **flag_values)
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-            # Not as a verb's: an exception inside the loop would look like a bug. What was appended is on the disk.
+            # Unlike in other verbs: an exception inside the loop would look like a bug. Everything appended is on disk.
             signal.signal(signal.SIGHUP, signal.SIG_DFL)
         from oncegate.runtime.logging import LibraryLog, open_log
 
@@ -144,7 +144,7 @@ def serve(**flags: Any) -> None:
 
 
 def _keep_kernels(ledger: str, log: "structlog.typing.FilteringBoundLogger") -> None:
-    """Finds a folder for the compiled kernels, beside the data where there is no other; says so when there is none."""
+    """Chooses a folder for compiled kernels, next to the data if there is no other; logs a warning if there is none."""
     from oncegate.ledgers import parse_url
     from oncegate.runtime.kernel_cache import keep_kernels
 
@@ -157,8 +157,7 @@ def _keep_kernels(ledger: str, log: "structlog.typing.FilteringBoundLogger") -> 
 
 @taking_serve_flags
 def config(as_json: AsJsonOption = False, **flags: Any) -> None:
-    """Show every setting that `serve` would use with the same flags, and whether a flag, ONCEGATE_*, the file or the
-    default gave it.
+    """Show every setting that `serve` would use with the same flags, and its source: flag, ONCEGATE_*, file or default.
 
     Example: ONCEGATE_PORT=9090 oncegate config --data /var/lib/oncegate
     """
@@ -175,7 +174,7 @@ def config(as_json: AsJsonOption = False, **flags: Any) -> None:
 
 
 def _shown(origin: "SettingOrigin") -> "SettingOrigin":
-    """The setting as it may be seen: whoever wrote a password into the ledger's URL, which `serve` refuses."""
+    """Returns the setting without a password in the ledger's URL, which `serve` refuses."""
     from oncegate.ledgers.url_options import without_passwords
 
     return replace(origin, value=without_passwords(str(origin.value))) if origin.name == "ledger" else origin

@@ -39,12 +39,12 @@ OK, MISSING, NOT_WRITTEN, DOUBLED = "ok", "missing", "not_written", "doubled"
 HELD, UNRECORDED, FOREIGN = "held", "unrecorded", "foreign"
 KINDS = {
     OK: "in the input, known to the ledger, and in the output once",
-    MISSING: "the ledger knows it as written, and the output lacks it",
-    NOT_WRITTEN: "the input has it, neither the ledger nor the output does",
+    MISSING: "known to the ledger as written, but not in the output",
+    NOT_WRITTEN: "in the input, but neither known to the ledger nor in the output",
     DOUBLED: "in the output more than once",
-    HELD: "the output lacks it, and a claim of it is open or was left: ask again",
-    UNRECORDED: "in the output once, and not known as written: a retry would write it again",
-    FOREIGN: "in the output, and not in the input",
+    HELD: "not in the output, and its claim is open or was left: verify again later",
+    UNRECORDED: "in the output once, but not known as written: a retry would write it again",
+    FOREIGN: "in the output, but not in the input",
 }
 
 
