@@ -16,8 +16,7 @@ from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.catalog import Location, Wrote
 from oncegate.ledgers.frames import Compacted, Frame, Sent
 from oncegate.ledgers.kafka.partition import Partition
-from oncegate.ledgers.kafka.shard.assembly import Assembly
-from oncegate.ledgers.kafka.shard.blobs import OUTPUTS, STAGES
+from oncegate.ledgers.kafka.shard.blobs import OUTPUTS, STAGES, Assembly
 from tests.support.kafka_broker import Broker
 
 FINGERPRINT_BYTES = 16

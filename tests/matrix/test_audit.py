@@ -8,7 +8,7 @@ from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import Claimed, Entry, Released
 from oncegate.ledgers.chain import FIRST_CHAIN
 from oncegate.ledgers.frames import End, Frame, Sent, encode_frame
-from oncegate.ledgers.kafka.shard.assembly import Assembly
+from oncegate.ledgers.kafka.shard.blobs import Assembly
 from tests.matrix.audit import Audit, check_frames, check_sent
 
 LEDGER = bytes(16)

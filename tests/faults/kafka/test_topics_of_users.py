@@ -15,7 +15,7 @@ from oncegate.ledgers.frames import Frame, Sent
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.record_batch import BATCH_BYTES
 from oncegate.ledgers.kafka.rows.user_topics import UserTopics
-from oncegate.ledgers.kafka.shard.assembly import Assembly
+from oncegate.ledgers.kafka.shard.blobs import Assembly
 from oncegate.ledgers.kafka.topics import Admin
 from oncegate_spark.errors import OncegateError, Refused
 from tests.support.gateway_process import GatewayProcess

@@ -8,7 +8,7 @@ from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.catalog import Dropped, Location, Wrote
 from oncegate.ledgers.frames import Compacted, Frame
 from oncegate.ledgers.kafka.partition import Partition
-from oncegate.ledgers.kafka.shard.assembly import Assembly
+from oncegate.ledgers.kafka.shard.blobs import Assembly
 from oncegate.ledgers.kafka.shard.replay import Fold
 from tests.model.kafka.brokers import COMMITTED, Brokers
 from tests.model.kafka.users import UsersTruth

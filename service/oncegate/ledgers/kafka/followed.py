@@ -1,6 +1,7 @@
-"""Reads a shard's topics while another gateway owns them: up to where no transaction is open.
+"""Reads the topics of a ledger that another gateway owns, up to the first open transaction.
 
-So an owner that died in one holds nobody up. They are followed by a standby, or read once (`read_now`).
+An owner that died within a transaction therefore holds no reader up. A standby follows them; `read_now` reads them
+once.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -14,7 +15,7 @@ from oncegate.ledgers.frames import Frame
 from oncegate.ledgers.kafka.address import Address, parse_address
 from oncegate.ledgers.kafka.namespaces import NamespaceTopic
 from oncegate.ledgers.kafka.reading import Reader, Trimmed
-from oncegate.ledgers.kafka.shard.assembly import frames_of
+from oncegate.ledgers.kafka.shard.blobs import frames_of
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.kafka.shard.readback import OutputReadback
 from oncegate.ledgers.kafka.shard.replay import Fold, TopicReader

@@ -167,7 +167,7 @@ class KafkaLedgers(ServerLedgers[KafkaNamespace, KafkaPlace, Fold, KafkaLedger])
 
 
 def _partitions(topic: str, begin: str) -> int:
-    """How many partitions a topic has whose name begins as a namespace's do; it may be another namespace's."""
+    """Returns the partitions of a topic whose name begins as a namespace's do; it may be another namespace's."""
     return DIRECT_PARTITIONS if _DIRECT.fullmatch(topic.removeprefix(begin)) else 1
 
 

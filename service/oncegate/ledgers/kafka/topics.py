@@ -1,4 +1,4 @@
-"""Makes the topics of ledgers, and checks that they keep what they are given."""
+"""Makes the topics of ledgers, and checks that they keep their records."""
 
 import asyncio
 import random

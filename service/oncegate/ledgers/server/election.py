@@ -1,13 +1,12 @@
-"""Agrees in the list of namespaces on the one gateway that is to own the ledgers below a prefix: its holder.
+"""Elects the gateway that is to own the ledgers below a prefix, its holder, by the list of namespaces.
 
-A gateway that does not stand by makes itself the holder with the first ledger that it takes, and never again: two
-that open several ledgers would fence each other in turns. A standby does where there is none, where it said goodbye, or
-where no beat of it came for `takeover_ms` while the list was read all that time: silence is measured by the standby's
-own clock, and only while it could have heard something. Of two that do so at once the second finds another holder, and
-waits for that one.
+A gateway that is no standby becomes the holder when it takes its first ledger, and never again: two gateways that
+open several ledgers would otherwise fence each other in turns. A standby becomes the holder if there is none, if the
+holder wrote a goodbye, or if no beat of it came for `takeover_ms` while the list could be read. The standby measures
+silence by its own clock. Of two standbys that try at once, the second finds another holder and waits for that one.
 
-Being the holder proves nothing: who was it may go on until the ledger's own fences stop it. It only keeps
-gateways from taking each other's ledgers in turns, and a prefix from being shared out among several.
+The holder is advisory: a former holder may go on until the ledgers' own fences stop it. It only keeps gateways from
+taking each other's ledgers in turns, and a prefix from being divided among several.
 """
 
 import asyncio
@@ -28,9 +27,9 @@ STUCK_S = 5.0
 
 
 class Election:
-    """Says whether this gateway is the holder. Use `start` first and `close` last.
+    """Takes part in the election of the holder. Use `start` first and `close` last.
 
-    `when_followed`: called when another has become the holder in its place.
+    `when_followed`: called when another gateway has become the holder instead.
     """
 
     def __init__(self, listed: HolderList, takeover_ms: int, when_followed: Callable[[LedgerFenced], None]) -> None:
@@ -74,7 +73,7 @@ class Election:
         self._stands_by = True
 
     async def wait_for(self, seconds: float) -> bool:
-        """Returns whether this gateway is the holder: at once where it is, else after so long or when it becomes so."""
+        """Returns whether this gateway is the holder: at once if it is, else after `seconds` or when it becomes so."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._won.wait(), 0 if self.leads else seconds)
         return self.leads
@@ -93,7 +92,7 @@ class Election:
         return f"gateway {holder.gateway} owns the ledgers{failing}"
 
     def lead(self, listed: Holders) -> Changes:
-        """Returns what the list is to say where this gateway takes a ledger; LedgerFenced: another one is to own it."""
+        """Returns the changes that make this gateway the holder; LedgerFenced: another is to own the ledgers."""
         if listed.holder.gateway == self.gateway:
             self._has_led = True
             return []
@@ -123,7 +122,7 @@ class Election:
             await sleep_s(LOOK_S)
 
     async def _look(self) -> None:
-        """Reads the list and does what follows from it; where it cannot be read, silence counts from the next time."""
+        """Reads the list and acts on it; silence is measured anew after the list could not be read."""
         is_owner = self.leads or self._has_led or self._asked_term > 0
         if not (is_owner or self._stands_by) or (is_owner and now_s() < self._looked_s + BEAT_S):
             return

@@ -1,11 +1,11 @@
 """Follows a ledger that another gateway owns, and takes it over.
 
-1. what is there so far is folded, and its entries are given: the snapshot, then the frames behind it
-2. what comes is folded, and its entries are given, a look at a time, until this gateway is to own the ledger
-3. it is opened as always, with what was folded; the entries that came last are given. That is the end
+1. The existing frames are applied to the replay state, and yielded: the snapshot, then the entries after it.
+2. New frames are applied and yielded at each look, until this gateway is to own the ledger.
+3. The ledger is opened as always, with that replay state, and its last entries are yielded.
 
-Nothing is fenced before 3, and nothing that is read before it is judged: whatever is wrong then is read again from the
-beginning, into a new index.
+Nothing is fenced before 3, and nothing read before 3 is judged: if it is wrong, the ledger is read again from the
+beginning into a new index.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence

@@ -1,4 +1,4 @@
-"""What open ledgers on servers have alike: one append at a time, compaction beside appends, and how they end."""
+"""Implements what open ledgers on servers share: one append at a time, compaction beside appends, and how they end."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -20,10 +20,11 @@ T = TypeVar("T")
 
 
 class RemoteLedger(ABC, Storage, Generic[F]):
-    """Implements what of `ports.Ledger` is the same on every server; a subclass writes, reads back and deletes.
+    """Implements the parts of `ports.Ledger` that are the same on every server; a subclass writes, reads back and
+    deletes.
 
-    `key`: the namespace's. `fold` holds what the frames have made so far. An error that leaves the end unknown, another
-    owner's, or damage ends it, and every later call raises the same.
+    `key`: the namespace's. `fold`: the replay state of the frames so far. An unknown outcome, a newer owner or
+    damage ends the ledger, and every later call raises the same error.
     """
 
     fenced_by_appends = True
@@ -97,9 +98,9 @@ class RemoteLedger(ABC, Storage, Generic[F]):
             self._replays -= 1
 
     def end_beside(self, why: OncegateError) -> None:
-        """Ends it by an error found beside appends; by a newer owner, behind the append under way.
+        """Ends the ledger by an error found beside appends; by a newer owner only after the append under way.
 
-        The fence of the new owner refuses that append, with nothing written; this end would leave it in doubt.
+        The new owner's fence refuses that append, so nothing was written; ending earlier would leave it in doubt.
         """
         if not (isinstance(why, LedgerFenced) and self._one.locked()):
             self.end.write_beside(why)
@@ -130,9 +131,9 @@ class RemoteLedger(ABC, Storage, Generic[F]):
             self.end.write_beside(why)
 
     async def close(self) -> None:
-        """Finishes what was begun, but for a compaction whose snapshot is not whole: LedgerDown is raised to that one.
+        """Finishes what was begun, except a compaction whose snapshot is not whole, which raises LedgerDown.
 
-        Then writes the witness. No effect when it is closed.
+        Then writes the witness. No effect on a closed ledger.
         """
         is_first = not self._letting_go.is_set()
         self._letting_go.set()
@@ -155,7 +156,7 @@ class RemoteLedger(ABC, Storage, Generic[F]):
                 self._taking = None
 
     def _compacted(self, mark: Mark, places: tuple[Places, Places], states_from: int, key: bytes) -> Compacted:
-        """What a frame says of a snapshot that stands in place of the entries up to `mark`. `key`: wrapped."""
+        """Returns the change that a snapshot replaces the entries up to `mark`. `key`: wrapped."""
         _, serial = self._fold.first_after(mark.position) or (0, self._fold.end.serial + 1)
         chain = self._fold.chain_before(serial) or self._fold.end.chain
         return Compacted(mark.position, mark.ledger, mark.chain, serial, chain, states_from, *places, key)

@@ -1,6 +1,6 @@
-"""Lists, creates, opens and follows the ledgers below one prefix of a server, and keeps them up by one task.
+"""Lists, creates, opens and follows the ledgers below one prefix of a server, and runs one upkeep task for all of them.
 
-A subclass makes what a namespace has on its server, opens its ledger, and checks that it can be used.
+A subclass makes a namespace's keys or topics on its server, opens its ledger, and checks that it can be used.
 """
 
 import asyncio

@@ -1,11 +1,11 @@
-"""Defines the list of namespaces that gateways share: what it holds, and how a change of it is decided.
+"""Defines the list of namespaces that gateways share, and how a change of it is decided.
 
     n/NAMESPACE    its ledger's id, its wrapped key, the number of those that had its name
     o/             the gateway that is to own the ledgers below this prefix
-    b/GATEWAY      the beats of a gateway that is: one a second, the last of them a goodbye
+    b/GATEWAY      the beats of a live gateway: one a second, the last of them a goodbye
 
-A change is decided upon the list as it was read, and written only if it still is so: of two gateways that change it at
-once one decides again.
+A change is decided on the list as it was read, and written only if the list is still the same: of two gateways that
+change it at once, one decides again.
 """
 
 import asyncio
@@ -88,10 +88,11 @@ class NamespaceList(ABC, Generic[L]):
         self.listed = listed
 
     async def change(self, decide: Decide[L]) -> None:
-        """Writes what `decide` makes of the list as it is, and calls it again where somebody else came first.
+        """Writes the changes that `decide` returns for the current list; decides again if another gateway changed it
+        first.
 
-        Nothing that `decide` returns: nothing is written. Raises what it raises; LedgerFull: nothing was written, or
-        the next refresh reads it. LedgerDamaged.
+        No changes: nothing is written. Raises what `decide` does; LedgerFull: nothing was written, or the next
+        refresh reads it. LedgerDamaged.
         """
         async with self._turn:
             for _ in range(TURNS_MAX):

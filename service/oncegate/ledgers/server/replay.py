@@ -1,6 +1,6 @@
-"""Reads a server's ledger: its frames, its snapshot in place of compacted ones, and the rows beside them.
+"""Reads a server's ledger: its frames, its snapshot instead of compacted ones, and the rows beside them.
 
-A `LedgerReader` knows how frames and bytes lie on its server, and what its errors mean; all else is here.
+A `LedgerReader` knows how frames and bytes are stored on its server, and what its errors mean.
 """
 
 import asyncio

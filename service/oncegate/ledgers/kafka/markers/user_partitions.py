@@ -1,9 +1,9 @@
-"""Heals users' partitions: a committed transaction of a producer before this one gets the marker that brokers forgot.
+"""Heals users' partitions: writes markers that brokers forgot for committed transactions of earlier producers.
 
-Frames name the partitions that rows went to. What became of a producer's last transaction is what its coordinator says
-behind a start and before the next one, as `healing` has it: that is kept until the partitions were looked at. Of what
-that does not prove to be committed the ledger's frames may prove that it was not, once its producer was followed: then
-it is given up. All else is named in the log and left as it is.
+Frames name the partitions that rows went to. The outcome of a producer's last transaction is what its coordinator
+says after a start and before the next one (`healing`), and is kept until the partitions were looked at. If that does
+not prove a commit, the frames may prove that it was not committed, once its producer was fenced: then it is aborted.
+Everything else is logged and left as it is.
 """
 
 import asyncio

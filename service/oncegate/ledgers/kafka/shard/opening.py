@@ -20,8 +20,7 @@ from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, Ledger
 from oncegate.ledgers.frames import End, Owned, encode_frame
 from oncegate.ledgers.kafka.namespaces import KafkaListed, NamespaceTopic
 from oncegate.ledgers.kafka.reading import Trimmed, reader
-from oncegate.ledgers.kafka.shard.assembly import frames_of
-from oncegate.ledgers.kafka.shard.blobs import Blobs
+from oncegate.ledgers.kafka.shard.blobs import Blobs, frames_of
 from oncegate.ledgers.kafka.shard.ownership import Ownership
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.kafka.shard.replay import Fold, TopicReader

@@ -12,7 +12,7 @@ from oncegate.ledgers.frames import Frame, Sent
 from oncegate.ledgers.kafka.markers.user_partitions import NewestPartitions
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.reading import Trimmed, reader
-from oncegate.ledgers.kafka.shard.assembly import frames_of
+from oncegate.ledgers.kafka.shard.blobs import frames_of
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.kafka.shard.readback import Readback
 from oncegate.ledgers.server.replay import Bytes

@@ -10,7 +10,7 @@ from oncegate.ledgers.kafka.markers.brokers import Open
 from oncegate.ledgers.kafka.markers.user_partitions import Unreadable
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.reading import Trimmed, reader
-from oncegate.ledgers.kafka.shard.assembly import frames_of
+from oncegate.ledgers.kafka.shard.blobs import frames_of
 from oncegate.ledgers.kafka.shard.ownership import generation_of
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.kafka.shard.replay import Fold
