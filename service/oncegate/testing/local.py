@@ -46,13 +46,13 @@ class LocalGateway:
 
     @property
     def url(self) -> str:
-        """Where it listens; known once it has started."""
+        """Returns the base URL; available after the start."""
         assert self.port, "not started: use it in a with block, or call start()"
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def log(self) -> str:
-        """The log lines since its last start."""
+        """Returns the log lines since the last start."""
         return "" if self._running is None else self._running.lines.getvalue()
 
     def __enter__(self) -> Self:
@@ -62,7 +62,7 @@ class LocalGateway:
         self.close()
 
     def start(self) -> Self:
-        """Return once it answers."""
+        """Starts the gateway; returns once it answers."""
         assert self._running is None, "it runs already"
         if self._ledger is None:
             folder = self._kept.enter_context(tempfile.TemporaryDirectory(prefix="oncegate-"))
@@ -76,14 +76,14 @@ class LocalGateway:
         return self
 
     def restart(self) -> None:
-        """Stop and start again on the same ledger and port. What was answered is there; claims get a full lease."""
+        """Stops and starts again on the same ledger and port. Answered requests are kept; claims get a full lease."""
         if self._ledger == "memory:":
             raise RuntimeError("a ledger in memory is empty after a restart: restart one in a folder; nothing was done")
         self._stop()
         self.start()
 
     def close(self) -> None:
-        """Answer what is in flight, stop, and remove the temporary folder. Idempotent."""
+        """Finishes requests in flight, stops, and removes the temporary folder. Idempotent."""
         self._stop()
         self._kept.close()
 
@@ -94,7 +94,7 @@ class LocalGateway:
 
 
 class _Running:
-    """One life of the gateway: a thread, an event loop in it, and what the program wires up."""
+    """One run of the gateway: a thread, its event loop, and the program in it."""
 
     def __init__(self, settings: Settings) -> None:
         self.lines = io.StringIO()
@@ -106,11 +106,11 @@ class _Running:
         self._task: asyncio.Task[None] | None = None
         self._over = asyncio.Event()
         self._stopped = False
-        # A daemon: a start that hangs must not keep the process of a failed test from ending.
+        # A daemon: a start that hangs must not keep the process of a failed test alive.
         self._thread = threading.Thread(target=self._run, name="oncegate-local", daemon=True)
 
     def start(self, start_ms: int) -> int:
-        """The port, once it answers there."""
+        """Starts the thread. Returns the port once the gateway answers there."""
         self._thread.start()
         if not self._ready.wait(start_ms / 1000):
             raise RuntimeError(

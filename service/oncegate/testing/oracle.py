@@ -1,10 +1,10 @@
-"""The oracle of every fault test: what writers did and were told, against what can be read back.
+"""The oracle of every fault test: compares the answers that writers got with the output that can be read.
 
     O1 no loss       every id that was written and completed, or answered DUPLICATE, is in the output
-    O2 no duplicate  no id is in the output more than once, beyond the copies that are allowed
-    O3 no phantom    every record of the output was attempted with just that content, by an attempt not refused
+    O2 no duplicate  no id is in the output more than once, beyond the allowed copies
+    O3 no phantom    every record of the output was attempted with exactly that content, by an attempt not refused
 
-A verdict is three-valued: what was not answered is UNKNOWN, never failed. Imports nothing of the index.
+A verdict has three values: an unanswered attempt is UNKNOWN, never failed. Imports nothing of the index.
 """
 
 from collections import Counter, defaultdict
@@ -14,7 +14,7 @@ from enum import Enum
 
 
 class AttemptAnswer(Enum):
-    """What one attempt knows of one id in the end."""
+    """The final knowledge of one attempt about one id."""
 
     WRITTEN = "written"  # granted, written, completed, acknowledged
     DUPLICATE = "duplicate"  # the gateway promised that it is there
@@ -24,7 +24,7 @@ class AttemptAnswer(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Attempted:
-    """One attempt at one id, with the content it would write."""
+    """One attempt at one id, with the content that it would write."""
 
     id: bytes
     content: bytes
@@ -33,7 +33,8 @@ class Attempted:
 
 @dataclass
 class OracleReport:
-    """Ids that break a promise, each list empty when it held. `copies` counts records beyond the first of each id."""
+    """Ids that break a promise; each list is empty if it held. copies: number of records beyond the first of each
+    id."""
 
     lost: list[bytes] = field(default_factory=list)
     duplicated: list[bytes] = field(default_factory=list)
@@ -43,7 +44,8 @@ class OracleReport:
     records: int = 0
 
     def check(self, copies_allowed: int = 0) -> "OracleReport":
-        """AssertionError naming the first ids that break a promise; `copies_allowed`: takeovers counted elsewhere."""
+        """Raises AssertionError naming the first ids that break a promise. copies_allowed: takeovers counted
+        elsewhere."""
         assert not self.lost, f"O1: {len(self.lost)} lost, first {self.lost[:5]}"
         assert self.copies <= copies_allowed, (
             f"O2: {self.copies} copies, {copies_allowed} allowed, first {self.duplicated[:5]}"
@@ -53,7 +55,8 @@ class OracleReport:
 
 
 def judge(attempts: Iterable[Attempted], output: Iterable[tuple[bytes, bytes]]) -> OracleReport:
-    """Compare what attempts were told with the output's (id, content) records, read by other means than theirs."""
+    """Compares the attempts' answers with the output's (id, content) records, which must be read independently of
+    them."""
     report = OracleReport()
     promised: set[bytes] = set()
     contents: dict[bytes, set[bytes]] = defaultdict(set)

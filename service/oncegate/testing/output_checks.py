@@ -1,4 +1,4 @@
-"""Checks outputs: ranges, topics, trims and bounded reads. A part of the conformance suite."""
+"""Checks outputs: ranges, topics, trims and bounded reads. Part of the conformance suite."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ from oncegate.testing.ledger_places import (
 
 
 async def outputs_are_read_by_offset(under_test: LedgersUnderTest) -> None:
-    """Checks that published ranges are found by any offset in them."""
+    """Checks that a published range is found by any offset in it."""
     sizes = [3, 1, 5, 2]
     ranges = [range_of(number, rows, f"s{number % 2}") for number, rows in enumerate(sizes, 1)]
     async with opened_at(under_test) as opened:
@@ -41,7 +41,7 @@ async def outputs_are_read_by_offset(under_test: LedgersUnderTest) -> None:
 
 
 async def one_append_writes_and_publishes(under_test: LedgersUnderTest) -> None:
-    """Checks that a range may be written and published at once."""
+    """Checks that a range may be written and published in one append."""
     written = range_of(1, 7)
     async with opened_at(under_test) as opened:
         await opened.ledger.append([b"produced"], [written, publish(0, 1)])
@@ -55,7 +55,7 @@ async def one_append_writes_and_publishes(under_test: LedgersUnderTest) -> None:
 
 
 async def contradictions_are_refused_whole(under_test: LedgersUnderTest) -> None:
-    """An append whose changes cannot hold is a bug of the caller: ValueError, and not even its entries are there."""
+    """Checks that an append with contradictory changes raises ValueError and that not even its entries are written."""
     async with opened_at(under_test) as opened:
         ledger, outputs = opened.ledger, outputs_of(opened)
         await ledger.append([b"a"], [range_of(1, 2), range_of(2, 2)])
@@ -96,7 +96,7 @@ async def dropped_ranges_are_gone(under_test: LedgersUnderTest) -> None:
 
 
 async def _low(outputs: Outputs) -> int:
-    """The lowest offset of topic `t` that can be read; it has one."""
+    """Returns the lowest readable offset of topic `t`, which has rows."""
     try:
         return (await outputs.fetch("t", 0, 0, 1, BIG))[0].first_offset
     except OffsetTrimmed as error:
@@ -106,7 +106,7 @@ async def _low(outputs: Outputs) -> int:
 
 
 async def trimmed_offsets_are_refused(under_test: LedgersUnderTest) -> None:
-    """Checks trims by whole ranges, and that they last."""
+    """Checks that trims remove whole ranges and are durable."""
     ranges = [range_of(number, 10) for number in range(1, 4)]
     async with opened_at(under_test) as opened:
         ledger, outputs = opened.ledger, outputs_of(opened)

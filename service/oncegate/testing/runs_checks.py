@@ -1,4 +1,4 @@
-"""Checks the sorted runs beside a ledger. A part of the conformance suite."""
+"""Checks the sorted runs beside a ledger. Part of the conformance suite."""
 
 import asyncio
 import gc
@@ -27,7 +27,7 @@ async def runs_are_written_whole(under_test: LedgersUnderTest) -> None:
 
 
 async def runs_are_replaced_and_removed(under_test: LedgersUnderTest) -> None:
-    """Checks that what is open stays as it is."""
+    """Checks that an open run does not change."""
     async with runs_at(under_test) as runs:
         runs.write("a", PIECES)
         before = runs.open("a")
@@ -46,7 +46,7 @@ async def runs_are_replaced_and_removed(under_test: LedgersUnderTest) -> None:
 
 
 async def runs_are_durable(under_test: LedgersUnderTest) -> None:
-    """Checks that runs outlive a crash."""
+    """Checks that runs survive a crash."""
     async with runs_at(under_test) as runs:
         runs.write("kept", PIECES)
         runs.write("gone", PIECES)
@@ -72,7 +72,7 @@ def _cut_short() -> Iterator[bytes]:
 
 
 async def a_run_that_was_cut_short_is_not_there(under_test: LedgersUnderTest) -> None:
-    """Checks that an error while a run is written leaves what was there."""
+    """Checks that an error while a run is written leaves the earlier state."""
     async with runs_at(under_test) as runs:
         runs.write("a", [b"older"])
         for name in ("a", "b"):
@@ -89,7 +89,7 @@ async def a_run_that_was_cut_short_is_not_there(under_test: LedgersUnderTest) ->
 
 
 async def bad_names_of_runs_are_refused(under_test: LedgersUnderTest) -> None:
-    """Checks that a name that cannot be one is refused."""
+    """Checks that invalid names are refused."""
     async with runs_at(under_test) as runs:
         for name in ("", ".", "..", "../a", "a/b", "A", "-a", ".a", "a.tmp", "a" * 65, "a\n", "a\0", "ä"):
             try:
@@ -135,7 +135,7 @@ async def runs_end_with_their_owner(under_test: LedgersUnderTest) -> None:
 
 
 async def an_owner_that_leaves_ends_its_writes(under_test: LedgersUnderTest) -> None:
-    """What a thread has begun when its owner leaves is never seen."""
+    """Checks that a write begun by a thread is never visible if its owner has left."""
     began, left = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -156,7 +156,7 @@ async def an_owner_that_leaves_ends_its_writes(under_test: LedgersUnderTest) -> 
 
 
 async def several_runs_are_written_at_once(under_test: LedgersUnderTest) -> None:
-    """Checks that threads may write runs beside one another."""
+    """Checks that threads may write runs concurrently."""
     async with runs_at(under_test) as runs:
         writes = (asyncio.to_thread(runs.write, f"run{n}", [b"%d " % n * 9_000] * 5) for n in range(8))
         await asyncio.wait_for(asyncio.gather(*writes), timeout=60)
@@ -165,7 +165,7 @@ async def several_runs_are_written_at_once(under_test: LedgersUnderTest) -> None
 
 
 async def runs_of_namespaces_are_apart(under_test: LedgersUnderTest) -> None:
-    """Checks that each namespace has runs of its own."""
+    """Checks that each namespace has its own runs."""
     async with under_test.ledgers() as ledgers:
         await ledgers.create("other")
         folders = under_test.runs()
@@ -180,7 +180,7 @@ async def runs_of_namespaces_are_apart(under_test: LedgersUnderTest) -> None:
 
 
 async def writing_runs_leaves_the_entries_alone(under_test: LedgersUnderTest) -> None:
-    """Checks that the ledger does not see its runs."""
+    """Checks that writing runs does not affect the ledger."""
     async with opened_at(under_test) as opened, under_test.runs().open(NAMESPACE, opened) as runs:
         runs.write("a", PIECES)
         require(await read(opened.ledger) == [], "leave its entries alone when it writes runs")

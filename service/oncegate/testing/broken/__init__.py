@@ -1,1 +1,1 @@
-"""Ledgers and runs that each break one promise: what the conformance suite itself is tested with."""
+"""Ledgers and runs that each break one promise, to test the conformance suite itself."""

@@ -1,4 +1,4 @@
-"""Breaks one promise of appending or reading back each, over any good ledger."""
+"""Ledgers that each break one promise of appending or reading back, over any good ledger."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,12 +19,11 @@ from oncegate.testing.broken.base import Broken
 
 
 class ForgetsTheLastAppend(Broken):
-    """Hands an append on only when the next one comes, and the last one never."""
+    """Forwards an append only when the next one comes, so the last one is lost."""
 
     _kept: tuple[Sequence[bytes], Sequence[OutputChange]] = ((), ())
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
-        """As the good one, but for the promise that is broken."""
         await self.good.append(*self._kept)
         self._kept = (entries, outputs)
         mark = self.good.mark
@@ -32,7 +31,7 @@ class ForgetsTheLastAppend(Broken):
 
 
 class AnswersBeforeDurable(Broken):
-    """Keeps what it acknowledged to itself until its owner leaves in good order."""
+    """Acknowledges appends at once, but writes them only when its owner leaves in an orderly way."""
 
     _late: list[tuple[Sequence[bytes], Sequence[OutputChange]]]
 
@@ -41,25 +40,22 @@ class AnswersBeforeDurable(Broken):
         self._late = []
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
-        """As the good one, but for the promise that is broken."""
         self._late.append((entries, outputs))
         return Mark(self.good.mark.ledger, self.mark.position, bytes(8))
 
     @property
     def mark(self) -> Mark:
-        """As if the promise were kept."""
         mark = self.good.mark
         return replace(mark, position=mark.position + sum(len(entries) for entries, _ in self._late))
 
     async def entries(self, from_position: int) -> list[Replayed]:
-        """As the good one, but for the promise that is broken."""
         late = [body for entries, _ in self._late for body in entries]
         first = self.good.mark.position + 1
         seen = [*await super().entries(1), *(Replayed(first + i, body, self.mark) for i, body in enumerate(late))]
         return seen[from_position - 1 :]
 
     async def close(self) -> None:
-        """Does late what was to be done at once."""
+        """Writes the appends that were acknowledged before."""
         for entries, outputs in self._late:
             await self.good.append(entries, outputs)
 
@@ -68,20 +64,18 @@ class ReturnsEntriesOutOfOrder(Broken):
     """Replays the last two entries in the wrong order."""
 
     async def entries(self, from_position: int) -> list[Replayed]:
-        """As the good one, but for the promise that is broken."""
         seen = await super().entries(from_position)
         return [*seen[:-2], *reversed(seen[-2:])]
 
 
 class OpensShorterThanItWas(Broken):
-    """Shows what it held when it was opened, without the last append."""
+    """Omits the last append of the previous owner when it is opened."""
 
     def __init__(self, good: Ledger, outputs: Outputs | None) -> None:
         super().__init__(good, outputs)
         self._gone = good.mark
 
     async def entries(self, from_position: int) -> list[Replayed]:
-        """As the good one, but for the promise that is broken."""
         return [replayed for replayed in await super().entries(from_position) if replayed.mark != self._gone]
 
 
@@ -93,7 +87,6 @@ class ServesUnpublishedRows(Broken):
         self._written: list[Chunk] = []
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
-        """As the good one, but for the promise that is broken."""
         mark = await self.good.append(entries, outputs)
         for output in outputs:
             if isinstance(output, WriteRange):
@@ -101,20 +94,18 @@ class ServesUnpublishedRows(Broken):
         return mark
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
-        """As the good one, but for the promise that is broken."""
         return await super().fetch(topic, partition, offset, max_rows, max_bytes) or self._written
 
 
 class ForgetsWhatWasPublished(Broken):
-    """Keeps entries, loses the outputs of an append without entries: half a commit."""
+    """Keeps entries but loses the publication of ranges: half a commit."""
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
-        """As the good one, but for the promise that is broken."""
         return await self.good.append(entries, [o for o in outputs if not isinstance(o, PublishRanges)])
 
 
 class AcceptsAnOldEpoch(Broken):
-    """An owner that was fenced writes through whoever came after it."""
+    """Lets a fenced owner write through its successor."""
 
     newest: Ledger | None = None
 
@@ -123,7 +114,6 @@ class AcceptsAnOldEpoch(Broken):
         type(self).newest = good
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
-        """As the good one, but for the promise that is broken."""
         try:
             return await self.good.append(entries, outputs)
         except LedgerFenced:
@@ -132,25 +122,22 @@ class AcceptsAnOldEpoch(Broken):
 
 
 class ForgetsTrims(Broken):
-    """Passes appends on without their trims."""
+    """Forwards appends without their trims."""
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
-        """As the good one, but for the promise that is broken."""
         return await self.good.append(entries, [o for o in outputs if not isinstance(o, TrimRanges)])
 
 
 class TrimsApart(Broken):
-    """Trims first, in an append of its own, and then does the rest: two changes instead of one."""
+    """Trims in a separate append before the rest: two changes instead of one."""
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
-        """As the good one, but for the promise that is broken."""
         await self.good.append([], [o for o in outputs if isinstance(o, TrimRanges)])
         return await self.good.append(entries, [o for o in outputs if not isinstance(o, TrimRanges)])
 
 
 class FetchesWithoutBound(Broken):
-    """Gives more bytes than were asked for."""
+    """Returns more bytes than requested."""
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
-        """As the good one, but for the promise that is broken."""
         return await super().fetch(topic, partition, offset, max_rows, 1 << 60)

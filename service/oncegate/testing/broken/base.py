@@ -1,4 +1,4 @@
-"""Forwards every call to a good ledger: the base of those that break one promise."""
+"""Base class of ledgers that break one promise: it forwards every call to a good ledger."""
 
 from collections.abc import AsyncGenerator, AsyncIterable, Sequence
 
@@ -14,11 +14,9 @@ class Broken:
 
     @property
     def mark(self) -> Mark:
-        """As the good one's."""
         return self.good.mark
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
-        """Passes the append on."""
         return await self.good.append(entries, outputs)
 
     async def replay(self, from_position: int) -> AsyncGenerator[Sequence[Replayed], None]:
@@ -28,16 +26,14 @@ class Broken:
             yield entries
 
     async def entries(self, from_position: int) -> list[Replayed]:
-        """Returns the entries that a replay is to give."""
+        """Returns the entries that a replay yields."""
         return [entry async for batch in self.good.replay(from_position) for entry in batch]
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
-        """Passes the fetch on."""
         assert self.outputs is not None, "asked for rows of a ledger without any"
         return await self.outputs.fetch(topic, partition, offset, max_rows, max_bytes)
 
     async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
-        """Passes the compaction on."""
         await self.good.compact(position, snapshot)
 
     @staticmethod
@@ -46,4 +42,4 @@ class Broken:
         return runs
 
     async def close(self) -> None:
-        """Ends the ownership; called when the owner leaves in good order, never in a crash."""
+        """Called when the owner leaves in an orderly way, never in a crash."""
