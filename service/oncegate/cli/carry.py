@@ -42,12 +42,10 @@ _ELSEWHERE = (
     "a ledger {scheme}: is not exported: it is moved whole, by what its server has for that (docs/redis.md); "
     "nothing was written"
 )
-ToOption = Annotated[Path, typer.Option(help="The file that is made; it is there whole, or not at all.")]
-IdsOnlyOption = Annotated[
-    bool, typer.Option("--ids-only", help="Leave out topics, batches and producers that there are.")
-]
+ToOption = Annotated[Path, typer.Option(help="The file to write; it is written completely or not at all.")]
+IdsOnlyOption = Annotated[bool, typer.Option("--ids-only", help="Leave out existing topics, batches and producers.")]
 WithoutOpenOption = Annotated[
-    bool, typer.Option("--without-open-claims", help="Leave out ids that claims hold: elsewhere they are free.")
+    bool, typer.Option("--without-open-claims", help="Leave out ids under a claim: elsewhere they are free.")
 ]
 # In the file's metadata.
 FORMAT, KEY, SOURCE = b"oncegate.format", b"oncegate.key", b"oncegate.source"
@@ -133,7 +131,7 @@ async def _index_of(batches: Any, key: bytes, ledger: bytes) -> "ShardIndex":
 
 
 def _check(index: "ShardIndex", ids_only: bool, without_open: bool) -> None:
-    """Raises BadRequest for what a file of ids would leave out unasked."""
+    """Raises BadRequest for content that a file of ids would omit without permission."""
     others = {kind: count for kind, count in index.held().items() if kind != "ids"}
     if others and not ids_only:
         listed = ", ".join(f"{count} {kind}" for kind, count in others.items())
@@ -210,8 +208,8 @@ def _schema() -> Any:
     return IMPORT_SCHEMA.append(pa.field("since", pa.timestamp("ms", "UTC")))
 
 
-FileArgument = Annotated[Path, typer.Argument(help="What `oncegate export` has written.")]
-IntoOption = Annotated[str, typer.Option("--namespace", help="Where; made with the file's key if it is not there.")]
+FileArgument = Annotated[Path, typer.Argument(help="A file written by `oncegate export`.")]
+IntoOption = Annotated[str, typer.Option("--namespace", help="Where; created with the file's key if missing.")]
 # Half of what a request may have.
 IDS_AT_ONCE = 50_000
 _SAID = {"why": "reason", "who": "who"}

@@ -41,8 +41,8 @@ def _shown(copied: "Copied") -> tuple[str, dict[str, object]]:
     return line, {"namespace": copied.namespace, "ledger": copied.ledger.hex(), "position": copied.end.position}
 
 
-FromOption = Annotated[Path, typer.Option("--from", help="A folder that `oncegate backup` made.")]
-NewDataOption = Annotated[Path, typer.Option(help="The data folder to make: new or empty.", callback=refuse_urls)]
+FromOption = Annotated[Path, typer.Option("--from", help="A folder written by `oncegate backup`.")]
+NewDataOption = Annotated[Path, typer.Option(help="The data folder to create: new or empty.", callback=refuse_urls)]
 
 
 def restore(

@@ -14,9 +14,9 @@ from oncegate.cli.requests import HERE, RunningGateway, asking
 from oncegate.clock import SystemClock
 from oncegate.core.errors import OncegateError
 
-UndoOption = Annotated[bool, typer.Option("--undo", help="Take new work again.")]
+UndoOption = Annotated[bool, typer.Option("--undo", help="Accept new work again.")]
 WaitOption = Annotated[int, typer.Option(min=0, max=3_600_000, help="How long to wait for open claims, in ms.")]
-# How often it is looked again: claims last seconds.
+# Polling interval: claims last seconds.
 LOOK_MS = 500
 
 
@@ -57,7 +57,7 @@ def drain(
 
 
 def _waited(state: dict[str, Any], wait_ms: int, gateway: RunningGateway) -> dict[str, Any]:
-    """Looks until no claim is open, or the time is over; what it saw last."""
+    """Polls until no claim is open or the time is over. Returns the last answer."""
     clock, first = SystemClock(), _open_claims(state)
     until_ms = clock.monotonic_ms() + wait_ms
     with steps() as moved:

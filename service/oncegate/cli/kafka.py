@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class PlanFormat(StrEnum):
-    """Says how a plan is printed."""
+    """The output formats of a plan."""
 
     TEXT = "text"
     JSON = "json"
@@ -30,20 +30,16 @@ class PlanFormat(StrEnum):
 
 LedgerOption = Annotated[str, typer.Option(help="The ledger's URL, as serve takes it: kafka://HOST:PORT/PREFIX?...")]
 PrincipalOption = Annotated[
-    str | None, typer.Option(help="Whom rights are given to, as User:NAME.  [default: the user of the URL]")
+    str | None, typer.Option(help="Who gets the rights, as User:NAME.  [default: the user of the URL]")
 ]
-NamespacesOption = Annotated[
-    list[str], typer.Option("--namespace", help="A namespace to have topics for; may be repeated.")
-]
-TopicsOption = Annotated[list[str], typer.Option("--topic", help="A topic of users that rows go to; may be repeated.")]
-WriterOption = Annotated[str | None, typer.Option(help="Who writes rows into Kafka past the gateway, as User:NAME.")]
+NamespacesOption = Annotated[list[str], typer.Option("--namespace", help="A namespace that needs topics; repeatable.")]
+TopicsOption = Annotated[list[str], typer.Option("--topic", help="A topic of users that rows go to; repeatable.")]
+WriterOption = Annotated[str | None, typer.Option(help="Who writes rows directly into Kafka, as User:NAME.")]
 PrintedOption = Annotated[
     PlanFormat, typer.Option("--format", help="What is printed: tables, one JSON object, or lines to run.")
 ]
-CheckOption = Annotated[bool, typer.Option("--check", help="Ask the brokers, as the URL's user, what of it is there.")]
-CommandConfigOption = Annotated[
-    str, typer.Option(help="The file by which Kafka's tools connect to brokers that ask who.")
-]
+CheckOption = Annotated[bool, typer.Option("--check", help="Ask the brokers, as the URL's user, which parts exist.")]
+CommandConfigOption = Annotated[str, typer.Option(help="The properties file with which Kafka's tools authenticate.")]
 
 
 def plan(

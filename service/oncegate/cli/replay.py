@@ -32,7 +32,7 @@ Ran = TypeVar("Ran")
 
 
 class OnConflict(StrEnum):
-    """Names what becomes of rows whose id is written with other content."""
+    """The treatment of rows whose id is written with another payload."""
 
     FAIL = "fail"
     DROP = "drop"
@@ -41,16 +41,16 @@ class OnConflict(StrEnum):
 SourceArgument = Annotated[
     Path, typer.Argument(help="A file or folder (.parquet, .arrow, .csv, .ndjson) with the rows.")
 ]
-TopicOption = Annotated[str, typer.Option(help="The topic that they were to be written to, by the gateway's name.")]
+TopicOption = Annotated[str, typer.Option(help="The topic that they were meant for, by its name in the gateway.")]
 DigestColOption = Annotated[
     list[str], typer.Option(help="A column that is the id's payload, as the job named it; once for each of several.")
 ]
 ConflictsOption = Annotated[
-    OnConflict, typer.Option(help="What to do with an id that is written with other content (--digest-col).")
+    OnConflict, typer.Option(help="What to do with an id that is written with another payload (--digest-col).")
 ]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Ask what would be written, and write nothing.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Report what would be written, and write nothing.")]
 AllowNoneKnownOption = Annotated[
-    bool, typer.Option("--allow-none-known", help="Write also where the ledger knows none of the rows.")
+    bool, typer.Option("--allow-none-known", help="Write even if the ledger knows none of the rows.")
 ]
 
 
@@ -81,7 +81,7 @@ def replay(
         raise BadRequest("--on-conflict drop needs --digest-col: without it contents are not compared")
 
     order = _with_schema(_order(source, topic, id_col, digest_col, id_set, on_conflict), gateway)
-    # pyarrow's readers of files take a moment to import.
+    # Imported here: pyarrow's file readers take a moment to import.
     from oncegate.verifier.replay import Replay
     from oncegate.verifier.sources.gateway import GatewayClient
 
@@ -125,14 +125,14 @@ def _with_schema(order: "Order", gateway: RunningGateway) -> "Order":
 
     if gateway.ask_about("")["shadow"]:
         raise BadRequest("the namespace is in shadow mode, which drops nothing: each row would be written once more")
-    # A topic is made by its first write: of a misspelt name every row would be new.
+    # The first write creates a topic: under a misspelt name every row would be new.
     schema_text = gateway.ask_about(f"/topics/{quote(order.topic, safe='')}")["schema_ipc"]
     schema = None if schema_text is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(schema_text)))
     return replace(order, given=[source_input.typed(schema) for source_input in order.given])
 
 
 def _check_known(run: "Replay", order: "Order", namespace: str) -> None:
-    """Raises BadRequest where none of the rows is known."""
+    """Raises BadRequest if none of the rows is known."""
     if not _with_bar(run, True, run.knows_some):
         raise BadRequest(
             f"none of the rows is known in the set {order.id_set!r} of namespace {namespace}, and nothing was written: "
@@ -156,7 +156,7 @@ def _with_bar(run: "Replay", dry_run: bool, step: Callable[["ReportStep"], Ran])
 
 
 def _lines(counts: "ReplayCounts", dry_run: bool) -> list[str]:
-    """The counts in words; a line for each kind of row that a person has to know of."""
+    """Returns the counts in words, with a line for each kind of row that needs attention."""
     if dry_run:
         first = f"{counts.rows} rows read: {counts.written} would be written, {counts.duplicates} are duplicates"
         lines = [f"{first}; whether contents differ is not looked at"]

@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 _UNIT_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "y": 365 * 86_400}
 _HORIZON = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdy])")
 
-RateOption = Annotated[float, typer.Option(help="New ids a second, on the average over a day.")]
-HorizonOption = Annotated[str, typer.Option(help="How long an id is to be known: 12h, 30d, 1y.")]
+RateOption = Annotated[float, typer.Option(help="New ids per second, averaged over a day.")]
+HorizonOption = Annotated[str, typer.Option(help="How long an id is kept: 12h, 30d, 1y.")]
 FprOption = Annotated[float, typer.Option(help="Summed false-positive rate of the filters.")]
-BatchOption = Annotated[int, typer.Option(min=1, help="Ids a request.")]
-ClientsOption = Annotated[int, typer.Option(min=1, help="Clients at work at the same time.")]
+BatchOption = Annotated[int, typer.Option(min=1, help="Ids per request.")]
+ClientsOption = Annotated[int, typer.Option(min=1, help="Concurrent clients.")]
 HotIdsOption = Annotated[int, typer.Option(min=1, help="Ids that stay in memory, the setting hot_ids.")]
 DigestsOption = Annotated[bool, typer.Option("--payload-digests", help="Each id comes with a payload: digestCols.")]
 ResultsOption = Annotated[
-    int, typer.Option(min=0, max=Limits.result_bytes, help="Bytes that each claim is completed with.")
+    int, typer.Option(min=0, max=Limits.result_bytes, help="Bytes of the result that completes each claim.")
 ]
-PlacesOption = Annotated[bool, typer.Option("--places", help="Rows are written by produce, and keep where they lie.")]
+PlacesOption = Annotated[bool, typer.Option("--places", help="Rows are written by produce, and their locations kept.")]
 NamesOption = Annotated[
     int, typer.Option(min=0, help="Batches committed so far: 9,460,800 of one each 10 s for 3 years.")
 ]
@@ -56,7 +56,7 @@ def size(
 
     Example: oncegate size --rate 100 --horizon 7d
     """
-    # It counts with the kernels' own sizes, which are in modules of arrays.
+    # Imported here: it uses the kernels' own sizes, from modules that import numpy.
     from oncegate.cli.capacity import Work
 
     with refusing():
@@ -79,7 +79,7 @@ def _sizes(work: "Work") -> "Sizes":
 
 
 def seconds(text: str) -> float:
-    """Reads a horizon as seconds. Raises SettingsError when it is none."""
+    """Parses a horizon to seconds. Raises SettingsError if it is invalid."""
     match = _HORIZON.fullmatch(text.strip())
     if match is None or not float(match[1]):
         raise SettingsError(f"horizon {text!r}: a number and s, m, h, d or y are wanted, as in 30d")
@@ -100,7 +100,7 @@ def _filter_bytes(fpr: float) -> float:
 
 
 def members(sizes: "Sizes") -> dict[str, Any]:
-    """Makes the JSON object: every part and every total."""
+    """Returns the JSON object: every part and every total."""
     return {
         "ids": sizes.ids,
         "hot_ids": sizes.hot_ids,

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from oncegate.ledgers.log.admin.verify import Verified, VerifiedLedger
 
 AgainstOption = Annotated[
-    str | None, typer.Option(help="The topic that the input was written to, by the gateway's name.")
+    str | None, typer.Option(help="The topic that the input was written to, by its name in the gateway.")
 ]
 InputOption = Annotated[
-    Path | None, typer.Option("--input", help="What was to be written: .parquet, .arrow, .csv, .ndjson.")
+    Path | None, typer.Option("--input", help="The input that was to be written: .parquet, .arrow, .csv, .ndjson.")
 ]
 VerifyNamespaceOption = Annotated[
     str | None,
@@ -40,18 +40,18 @@ VerifyNamespaceOption = Annotated[
     ),
 ]
 OutputOption = Annotated[
-    str, typer.Option(help="kafka://HOST:PORT/TOPIC, where rows lie there and not in the gateway.")
+    str, typer.Option(help="kafka://HOST:PORT/TOPIC, if the rows are there and not in the gateway.")
 ]
 OutputIdOption = Annotated[
     str,
     typer.Option(help="Where records have the id: key, header:NAME, or json:, arrow:, avro: or protobuf:NAME[,NAME]."),
 ]
 StateOption = Annotated[
-    Path | None, typer.Option(help="Folder for what is done, to go on there.  [default: ./TOPIC.verify]")
+    Path | None, typer.Option(help="Folder for progress, to resume from.  [default: ./TOPIC.verify]")
 ]
-RepairOption = Annotated[bool, typer.Option("--repair", help="Have the gateway write what is missing, from the input.")]
+RepairOption = Annotated[bool, typer.Option("--repair", help="Write missing rows from the input through the gateway.")]
 PictureOption = Annotated[Path | None, typer.Option(help="Draw the counts there, as SVG.")]
-RowsOption = Annotated[int, typer.Option(min=0, max=100_000, help="Ids of each kind that are named.")]
+RowsOption = Annotated[int, typer.Option(min=0, max=100_000, help="How many ids of each kind to name.")]
 
 
 def verify(
@@ -101,7 +101,7 @@ def verify(
 
 
 def verify_ledger(data: Path, witness: str | None, namespace: str | None, as_json: bool) -> None:
-    """Prints a line for each ledger of the data folder, or of one namespace; status 1 where one of them is damaged."""
+    """Prints a line for each ledger of the data folder, or of one namespace; status 1 if one of them is damaged."""
     from oncegate.ledgers import log
 
     with refusing(), counted("verifying", data, times=2) as disk:
@@ -115,7 +115,7 @@ def verify_ledger(data: Path, witness: str | None, namespace: str | None, as_jso
 
 
 def _rebuild(ledger: "VerifiedLedger") -> None:
-    """LedgerDamaged, KeyMismatch unless the entries make an index."""
+    """Raises LedgerDamaged or KeyMismatch unless the entries form an index."""
     # The compiler takes a second to import; no other verb needs it.
     from oncegate.engine.commit.marks import Marks
     from oncegate.engine.recovery.replay import replay
