@@ -62,10 +62,10 @@ def export(
     without_open_claims: WithoutOpenOption = False,
     as_json: AsJsonOption = False,
 ) -> None:
-    """Write the ids that a namespace of a ledger on disk or on Kafka knows, done and taken, into one Parquet file.
+    """Export the ids that a namespace knows, done and taken, from a ledger on disk or on Kafka into one Parquet file.
 
-    Owns nothing: the gateway may be running; what it writes meanwhile may be missing, so drain it first to move. The
-    file holds the namespace's key, as a backup does: keep it as one. `oncegate import` takes it into any ledger.
+    Takes no lock: the gateway may be running. Ids that it writes meanwhile may be missing, so drain it first to move.
+    The file holds the namespace's key, like a backup: protect it like one. `oncegate import` reads it into any ledger.
 
     Example: oncegate export --data data --namespace orders --to orders.parquet
     """
@@ -224,10 +224,11 @@ def take_in(
     gateway: RunningGateway = HERE,
     as_json: AsJsonOption = False,
 ) -> None:
-    """Make ids known in a namespace that another ledger knows, whatever the gateway's ledger lies on.
+    """Import ids that another ledger knows into a namespace, on any kind of ledger.
 
-    A done id is told DUPLICATE from then on, a taken one is its owner's; each is kept for a whole horizon from now. The
-    namespace has to be new, or have the same key. Interrupted, the same command goes on: what is known stays as it is.
+    A done id is answered DUPLICATE from then on, a taken one belongs to its owner; each is kept for a whole horizon
+    from now. The namespace must be new, or have the same key. Interrupted, the same command resumes: known ids are
+    unchanged.
 
     Example: oncegate import orders.parquet --namespace orders --reason "moved to Kafka"
     """

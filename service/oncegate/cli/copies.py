@@ -26,7 +26,7 @@ def backup(
 ) -> None:
     """Copy every ledger, verified, while the gateway runs; a plain cp of a folder in use may be refused later.
 
-    One that is damaged is left out, and named; the others are copied. Status 1: one was left out.
+    A damaged ledger is left out and named; the others are copied. Status 1: one was left out.
 
     Example: oncegate backup --data ./data --to /mnt/other/monday
     """
@@ -48,9 +48,9 @@ NewDataOption = Annotated[Path, typer.Option(help="The data folder to create: ne
 def restore(
     source: FromOption, data: NewDataOption, witness: WitnessOption = None, as_json: AsJsonLinesOption = False
 ) -> None:
-    """Make a data folder of a backup. What came after the backup is forgotten: its ids will be granted again.
+    """Restore a data folder from a backup. Later changes are forgotten: their ids will be granted again.
 
-    Each ledger goes on under a new id, so that clients that remember more are told of.
+    Each ledger continues under a new id, so that clients that remember a later state are reported.
     Example: oncegate restore --from /mnt/other/monday --data ./data
     """
     from oncegate.ledgers import log

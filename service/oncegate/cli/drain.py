@@ -29,12 +29,12 @@ def drain(
     gateway: RunningGateway = HERE,
     as_json: AsJsonOption = False,
 ) -> None:
-    """Have the gateway begin nothing new, and wait until what is open has come to its end; then it may be stopped.
+    """Drain the gateway: it begins nothing new, and the command waits until open work has ended. Then stop the gateway.
 
-    New claims and writes are answered 503 STOPPING, which clients repeat, and it is not ready any more. Claims are
-    completed, batches committed, acks taken. Staged rows of batches may wait: they are kept over a restart.
+    New claims and writes are answered 503 STOPPING, which clients retry, and the gateway is not ready. Claims are
+    completed, batches committed and acks accepted. Staged rows of batches may wait: they survive a restart.
 
-    Status 0: nothing is open. 1: claims are open still, and stay with the ledger. A restart takes work again.
+    Status 0: nothing is open. 1: claims are still open and stay in the ledger. A restart accepts new work again.
     """
     message = {"draining": not undo, **note(reason, who)}
     state = gateway.ask("v1/gateway:drain", message)

@@ -52,9 +52,10 @@ def plan(
     check: CheckOption = False,
     command_config: CommandConfigOption = "admin.properties",
 ) -> None:
-    """What a gateway needs of Kafka's brokers: topics, rights, transactional ids. Asks no broker without --check.
+    """Plan the needs of a gateway on Kafka's brokers: topics, rights, transactional ids. Asks no broker without
+    --check.
 
-    With --check ends with status 1 where something is missing or wrong.
+    With --check it ends with status 1 if something is missing or wrong.
     Example: oncegate kafka plan --ledger "$URL" --format commands
     """
     with refusing():

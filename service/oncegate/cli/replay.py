@@ -69,11 +69,11 @@ def replay(
     gateway: RunningGateway = HERE,
     as_json: AsJsonOption = False,
 ) -> None:
-    """Write the rows of a file or folder that are not written yet: what the ledger knows is dropped as a duplicate.
+    """Write the rows of a file or folder that are not written yet: ids that the ledger knows are dropped as duplicates.
 
-    For the input of a job that died. It may be broken off and run again at any time: the ledger knows what is written.
-    It stops at the first refusal, and says how far it came. Status 1 also where open claims held rows back. Where none
-    of the rows is known it writes nothing: their set of ids may be another one.
+    For the input of a job that died. It may be interrupted and run again at any time: the ledger knows what is written.
+    It stops at the first refusal and reports its progress. Status 1 also if open claims held rows back. If none of the
+    rows is known it writes nothing: their set of ids may be another one.
 
     Example: oncegate replay orders.parquet --topic orders --id-col order --reason "its job died, ticket 4711"
     """
@@ -117,9 +117,9 @@ def _order(
 
 
 def _with_schema(order: "Order", gateway: RunningGateway) -> "Order":
-    """The order, with files that are read by the topic's types.
+    """Returns the order, with files that are read with the topic's types.
 
-    Raises OncegateError: there is no such topic, or all rows would pass.
+    Raises OncegateError if there is no such topic, or if all rows would pass.
     """
     import pyarrow as pa
 

@@ -52,7 +52,7 @@ def size(
     ranges: RangesOption = 0,
     as_json: AsJsonOption = False,
 ) -> None:
-    """What a namespace will need at most: memory, disk, start-up time, and which ids leave memory.
+    """Estimate the maximum needs of a namespace: memory, disk, start-up time, and which ids leave memory.
 
     Example: oncegate size --rate 100 --horizon 7d
     """

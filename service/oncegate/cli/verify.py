@@ -75,13 +75,13 @@ def verify(
     registry: RegistryUrlOption = "",
     registry_ca: RegistryCaOption = None,
 ) -> None:
-    """Read a ledger and see that it is whole; with --against, compare a topic with its input and the ledger.
+    """Verify the files of a ledger; with --against, compare a topic with its input and the ledger.
 
-    Of a ledger: lists, witness, frames, rows, and what the entries add up to. Owns nothing: the gateway may be
-    running. One that is damaged is named, and the others are read. Status 1: one is.
+    The check of a ledger covers lists, witness, frames, rows, and the consistency of its entries. It takes no lock: the
+    gateway may be running. A damaged ledger is named, and the others are read. Status 1: one is damaged.
 
-    With --against it asks a running gateway, and says which ids are missing, not written, doubled, held, unrecorded
-    or foreign. Status 0: none is. An interrupted run goes on with the same command.
+    With --against it calls a running gateway, and reports which ids are missing, not written, doubled, held, unrecorded
+    or foreign. Status 0: none is. An interrupted run resumes with the same command.
 
     Example: oncegate verify --data ./data --json
 
