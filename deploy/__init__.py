@@ -1,1 +1,1 @@
-"""What runs beside a gateway: the brokers that it writes to."""
+"""Servers and files around a gateway: Kafka brokers, Grafana dashboards, the Helm chart."""

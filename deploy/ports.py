@@ -1,4 +1,4 @@
-"""Finds ports of this machine for servers that are started here."""
+"""Finds free ports on this machine for servers started here."""
 
 import random
 import socket
@@ -6,29 +6,28 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 ADDRESS = "127.0.0.1"
-# Ports below these are for well-known servers.
+# Ports below are for well-known servers.
 _FIRST = 10_000
-# Where the system takes ports for clients from, and what it takes where it does not say.
+# Start of the system's ephemeral ports, and its usual value.
 _CLIENTS, _CLIENTS_FIRST = Path("/proc/sys/net/ipv4/ip_local_port_range"), 32_768
 _TRIES = 100
 
 
 def free_ports(count: int) -> list[int]:
-    """Gives ports of 127.0.0.1 on which nobody listens now, each another one. OSError: none was found.
+    """Returns distinct free ports of 127.0.0.1. Raises OSError if there are none.
 
-    They are none that the system gives to clients: a connection of anybody's could take one before its server starts.
+    Excludes ephemeral ports, since any connection could take one before its server starts.
     """
     with ExitStack() as sockets:
         return [_bound(sockets.enter_context(closing(socket.socket()))) for _ in range(count)]
 
 
 def free_port() -> int:
-    """Gives one, as `free_ports` does."""
     return free_ports(1)[0]
 
 
 def _bound(probe: socket.socket) -> int:
-    """Binds to a port by chance: processes that look at once find others."""
+    """Binds to a random port, so that concurrent searches find different ports."""
     end = _clients_first()
     for _ in range(_TRIES):
         try:

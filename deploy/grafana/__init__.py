@@ -1,1 +1,1 @@
-"""Grafana's dashboards of a gateway, and how Grafana is told of them."""
+"""Grafana dashboards of a gateway."""

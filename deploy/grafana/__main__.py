@@ -1,4 +1,4 @@
-"""Writes the dashboards as Grafana reads them; `--check` says which are stale and writes nothing.
+"""Writes the dashboards as Grafana's JSON; with `--check` lists the stale ones and writes nothing.
 
 python -m deploy.grafana [--check]
 """
@@ -19,9 +19,9 @@ DASHBOARDS = {"duplicates.json": duplicates, "ledger.json": ledger, "capacity.js
 
 
 def text(dashboard: Dashboard) -> str:
-    """Writes a dashboard as it is committed, with its panels numbered: Grafana refuses two of one number.
+    """Encodes a dashboard as committed, with numbered panels: Grafana rejects duplicate numbers.
 
-    Its types have `auto` in no variable of ours; the library writes them into each.
+    Removes `auto` of variables, which the library adds to each and its types do not have.
     """
     built = dashboard.build()
     for number, panel in enumerate(built.panels or (), 1):
@@ -32,7 +32,7 @@ def text(dashboard: Dashboard) -> str:
 
 
 def stale() -> dict[str, str]:
-    """Makes the dashboards that differ from what is committed: name and text."""
+    """Returns the dashboards that differ from the committed ones, as name and text."""
     made = {name: text(make()) for name, make in DASHBOARDS.items()}
     return {
         name: new for name, new in made.items() if not (FOLDER / name).is_file() or (FOLDER / name).read_text() != new
@@ -40,7 +40,7 @@ def stale() -> dict[str, str]:
 
 
 def main() -> int:
-    """Writes what is stale, or with `--check` names it; returns the exit status."""
+    """Writes the stale dashboards, or with `--check` lists them; returns the exit status."""
     names = stale()
     if "--check" in sys.argv[1:]:
         sys.stdout.writelines(f"deploy/grafana/dashboards/{name} is stale: make generate\n" for name in names)

@@ -1,4 +1,4 @@
-"""The dashboard of capacity: what memory, disk and requests in flight are used for, and what lets ids go."""
+"""Dashboard of capacity: memory, disk, requests in flight, and the retention of ids."""
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard, Row
 
@@ -6,19 +6,18 @@ from deploy.grafana.panels import Query, board, chosen, latest, lines, of_gatewa
 
 
 def capacity() -> Dashboard:
-    """Builds it."""
-    made = board("oncegate-capacity", "Oncegate: capacity", "What is known, what it takes, and what lets it go.")
+    made = board("oncegate-capacity", "Oncegate: capacity", "Number, memory, disk and retention of ids.")
     return _process(_forgetting(_ids(made)))
 
 
 def _ids(made: Dashboard) -> Dashboard:
     return (
         made.with_row(Row("Ids"))
-        .with_panel(lines("Ids", "Known now.", "short", latest("oncegate_ids")))
+        .with_panel(lines("Ids", "Current number of known ids.", "short", latest("oncegate_ids")))
         .with_panel(
             lines(
                 "Ids added a day",
-                "If a day went on as the last hour; `oncegate size` says what they take.",
+                "Extrapolated from the last hour; `oncegate size` computes the memory and disk for them.",
                 "short",
                 Query(f"max by (namespace) (deriv({chosen('oncegate_ids')}[1h])) * 86400", "{{namespace}}"),
             )
@@ -26,7 +25,7 @@ def _ids(made: Dashboard) -> Dashboard:
         .with_panel(
             lines(
                 "Memory of the index",
-                "Slots and rows of ids, and of cold ones their filters and fences.",
+                "Slots and rows of hot ids; filters and fences of cold ids.",
                 "bytes",
                 latest("oncegate_index_bytes", "{{namespace}} hot"),
                 latest("oncegate_cold_bytes", "{{namespace}} cold"),
@@ -35,7 +34,7 @@ def _ids(made: Dashboard) -> Dashboard:
         .with_panel(
             lines(
                 "Cold ids",
-                "That left memory, and the runs that they lie in.",
+                "Ids on disk instead of in memory, and the number of runs that contain them.",
                 "short",
                 latest("oncegate_cold_ids", "{{namespace}} ids"),
                 latest("oncegate_cold_runs", "{{namespace}} runs"),
@@ -44,37 +43,44 @@ def _ids(made: Dashboard) -> Dashboard:
         .with_panel(
             lines(
                 "Filters' false positives",
-                "Of ids in no run, those that filters let pass; and what the setting allows.",
+                "Share of ids in no run that pass the filters, and the configured limit.",
                 "percentunit",
                 latest("oncegate_cold_false_positive_ratio"),
                 Query(f"max({of_gateways('oncegate_cold_false_positive_limit_ratio')})", "allowed"),
             )
         )
-        .with_panel(lines("Open claims", "Growth means writers that die.", "short", latest("oncegate_open_claims")))
+        .with_panel(lines("Open claims", "Growth means that writers die.", "short", latest("oncegate_open_claims")))
     )
 
 
 def _forgetting(made: Dashboard) -> Dashboard:
     return (
-        made.with_row(Row("What lets ids go: horizon and acks"))
-        .with_panel(lines("Horizon", "0: ids are known for ever.", "s", latest("oncegate_horizon_seconds")))
+        made.with_row(Row("Retention of ids, and acks"))
         .with_panel(
             lines(
-                "Oldest batch that is not acked",
-                "Growth means a driver that has stopped, or does not ack.",
+                "Retention of ids",
+                "Setting horizon_ms; 0: ids are kept for ever.",
+                "s",
+                latest("oncegate_horizon_seconds"),
+            )
+        )
+        .with_panel(
+            lines(
+                "Oldest unacked batch",
+                "Growth means that a driver has stopped, or does not ack.",
                 "s",
                 latest("oncegate_unacked_batch_age_seconds"),
             )
         )
         .with_panel(
             lines(
-                "Sequences that are not acked",
-                "Of all producers.",
+                "Unacked sequences",
+                "Sum over all producers.",
                 "short",
                 latest("oncegate_unacked_sequences"),
             )
         )
-        .with_panel(lines("Staged", "Bytes that wait for their commit.", "bytes", latest("oncegate_stage_bytes")))
+        .with_panel(lines("Staged", "Bytes of stages that are not committed.", "bytes", latest("oncegate_stage_bytes")))
     )
 
 
@@ -86,19 +92,24 @@ def _process(made: Dashboard) -> Dashboard:
         .with_panel(
             lines(
                 "In flight",
-                "Of what may be: at 100 % requests are refused.",
+                "Share of the limits in use; at 100 % requests are refused.",
                 "percentunit",
                 Query(share(requests, limit), "{{instance}} requests"),
                 Query(share(size, size_limit), "{{instance}} bytes"),
             )
         )
         .with_panel(
-            lines("Memory", "Resident.", "bytes", Query(of_gateways("process_resident_memory_bytes"), "{{instance}}"))
+            lines(
+                "Memory",
+                "Resident memory.",
+                "bytes",
+                Query(of_gateways("process_resident_memory_bytes"), "{{instance}}"),
+            )
         )
         .with_panel(
             lines(
                 "Cores in use",
-                "By the process, of those that the machine has.",
+                "Processor time per second of the gateway's process.",
                 "short",
                 Query(f"rate({of_gateways('process_cpu_seconds_total')}[$__rate_interval])", "{{instance}}"),
             )
@@ -106,7 +117,7 @@ def _process(made: Dashboard) -> Dashboard:
         .with_panel(
             lines(
                 "Open files",
-                "Of what the process may have: connections and namespaces share them.",
+                "Share of the process's limit in use, by connections and namespaces.",
                 "percentunit",
                 Query(share(of_gateways("process_open_fds"), of_gateways("process_max_fds")), "{{instance}}"),
             )

@@ -1,4 +1,4 @@
-"""The dashboard of duplicates: how many come, where from, and which horizon would have let them through."""
+"""Dashboard of duplicates: their number, causes and clients, and how many each retention of ids would miss."""
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard, Row
 
@@ -9,7 +9,7 @@ _DUPLICATES = "oncegate_duplicates_total"
 _OF_CLIENTS = "oncegate_client_duplicates_total", "oncegate_client_ids_total"
 _AGE = "oncegate_duplicate_age_seconds"
 _OF_DUPLICATES = 'verdict=~"duplicate|own_duplicate"'
-# A horizon, and how a bucket's label writes it.
+# A retention of ids, and its label as a bucket bound.
 _HORIZONS = (("an hour", "3600.0"), ("a day", "86400.0"), ("7 days", "604800.0"), ("30 days", "2592000.0"))
 
 
@@ -22,7 +22,7 @@ def _rate_of_all(more: str = "") -> str:
 
 
 def _missed(bound: str) -> str:
-    """The share of duplicates that are older than a bucket's bound, over the range that is looked at."""
+    """Returns a query for the share of duplicates in the range that are older than a bucket's bound."""
     count = f"sum(increase({chosen(f'{_AGE}_count')}[$__range]))"
     matcher = f'le="{bound}"'
     within = f"sum(increase({chosen(f'{_AGE}_bucket', matcher)}[$__range]))"
@@ -30,8 +30,7 @@ def _missed(bound: str) -> str:
 
 
 def duplicates() -> Dashboard:
-    """Builds it."""
-    begun = board("oncegate-duplicates", "Oncegate: duplicates", "What came again, and was kept out.")
+    begun = board("oncegate-duplicates", "Oncegate: duplicates", "Repeated ids, rows and batches.")
     return _outages(_ages(_clients(_rates(_now(begun)))))
 
 
@@ -41,18 +40,18 @@ def _now(made: Dashboard) -> Dashboard:
         .with_panel(
             number(
                 "Duplicate share",
-                "Of the ids that are answered now, those that were there before.",
+                "Share of the answered ids that were known before.",
                 "percentunit",
                 share(_rate_of_all(_OF_DUPLICATES), _rate_of_all()),
             )
         )
         .with_panel(
-            number("Ids a second", "Answered now, whatever the verdict.", "short", _rate_of_all()),
+            number("Ids a second", "Answered ids, all verdicts.", "short", _rate_of_all()),
         )
         .with_panel(
             number(
-                "Kept out",
-                "Ids, sequences and rows that came again and were not written, in this range.",
+                "Suppressed",
+                "Repeated ids, sequences and rows that were not written, in this range.",
                 "short",
                 _grown(_DUPLICATES),
             )
@@ -60,7 +59,7 @@ def _now(made: Dashboard) -> Dashboard:
         .with_panel(
             number(
                 "Conflicts",
-                "Ids that came again with another payload, in this range: a writer makes different rows of one id.",
+                "Ids repeated with another payload, in this range: a writer makes different rows of one id.",
                 "short",
                 _grown(_ANSWERED, 'verdict="conflict"'),
             )
@@ -68,7 +67,7 @@ def _now(made: Dashboard) -> Dashboard:
         .with_panel(
             number(
                 "Takeovers",
-                "Ids granted though an earlier holder may have written them, in this range: copies that there may be.",
+                "Ids granted although an earlier holder may have written them, in this range: possible duplicates.",
                 "short",
                 _grown("oncegate_takeovers_total"),
             )
@@ -76,7 +75,7 @@ def _now(made: Dashboard) -> Dashboard:
         .with_panel(
             number(
                 "Other replays",
-                "Commits that came again with other rows than the first time, in this range: the first output stays.",
+                "Repeated commits with other rows than the first, in this range: the first output stays.",
                 "short",
                 _grown("oncegate_other_replays_total"),
             )
@@ -90,7 +89,7 @@ def _rates(made: Dashboard) -> Dashboard:
         made.with_panel(
             lines(
                 "Duplicate share by namespace",
-                "A fall to 0 may mean that writers no longer ask; a rise, that a job runs again and again.",
+                "A fall to 0 may mean that writers no longer claim; a rise, that a job runs repeatedly.",
                 "percentunit",
                 Query(per_namespace, "{{namespace}}"),
             )
@@ -98,7 +97,7 @@ def _rates(made: Dashboard) -> Dashboard:
         .with_panel(
             lines(
                 "Duplicates a second, by cause",
-                "What the ledger and the request know of why they came; see docs/metrics.md for each cause.",
+                "Causes as far as ledger and request reveal them; docs/metrics.md describes each.",
                 "short",
                 Query(rate(_DUPLICATES, "cause"), "{{cause}}"),
                 stacked=True,
@@ -107,7 +106,7 @@ def _rates(made: Dashboard) -> Dashboard:
         .with_panel(
             lines(
                 "Ids a second, by verdict",
-                "Ids and sequences that are answered: what each was told.",
+                "Answered ids and sequences.",
                 "short",
                 Query(rate(_ANSWERED, "verdict"), "{{verdict}}"),
                 stacked=True,
@@ -116,7 +115,7 @@ def _rates(made: Dashboard) -> Dashboard:
         .with_panel(
             bars(
                 "Duplicates in this range, by namespace",
-                "Ids, sequences and rows that came again: whose writers bring them.",
+                "Repeated ids, sequences and rows.",
                 "short",
                 Query(f"sum by (namespace) (increase({chosen(_DUPLICATES)}[$__range]))", "{{namespace}}"),
             )
@@ -133,7 +132,7 @@ def _clients(made: Dashboard) -> Dashboard:
         .with_panel(
             lines(
                 "Duplicate share by client and version",
-                "The program that brings them, as its User-Agent names it: a new version may do what the old did not.",
+                "Clients by their User-Agent: compare a new version with the previous one.",
                 "percentunit",
                 Query(share(duplicates, ids), "{{client}} {{version}}"),
             )
@@ -141,7 +140,7 @@ def _clients(made: Dashboard) -> Dashboard:
         .with_panel(
             lines(
                 "Duplicates a second, by client and cause",
-                "Whose duplicates come for which cause; `unknown` is of clients that do not name their writer.",
+                "Causes of each client's duplicates; `unknown` for clients that do not name their writer.",
                 "short",
                 Query(causes, "{{client}} {{cause}}"),
                 stacked=True,
@@ -152,11 +151,11 @@ def _clients(made: Dashboard) -> Dashboard:
 
 def _ages(made: Dashboard) -> Dashboard:
     return (
-        made.with_row(Row("Age of duplicates, and what a horizon would miss"))
+        made.with_row(Row("Age of duplicates, and duplicates missed by a retention of ids"))
         .with_panel(
             lines(
                 "Age of duplicates",
-                "Half of the duplicates, and 99 of 100, come within so long after their first.",
+                "Time from the first occurrence to the duplicate: median and 99th percentile.",
                 "s",
                 Query(quantile(0.5, _AGE), "{{namespace}} half"),
                 Query(quantile(0.99, _AGE), "{{namespace}} 99 %"),
@@ -164,10 +163,10 @@ def _ages(made: Dashboard) -> Dashboard:
         )
         .with_panel(
             lines(
-                "A horizon would miss",
-                "The share of this range's duplicates that a horizon of so long would have let through.",
+                "Missed by a retention of ids",
+                "Share of this range's duplicates that would be written again with this retention.",
                 "percentunit",
-                *(Query(_missed(bound), f"a horizon of {name}") for name, bound in _HORIZONS),
+                *(Query(_missed(bound), f"retention of {name}") for name, bound in _HORIZONS),
             )
         )
     )
@@ -175,11 +174,11 @@ def _ages(made: Dashboard) -> Dashboard:
 
 def _outages(made: Dashboard) -> Dashboard:
     return (
-        made.with_row(Row("What policies did while something was down"))
+        made.with_row(Row("Policies during outages"))
         .with_panel(
             lines(
                 "Ids passed unchecked a second",
-                "Granted though the ledger was down and nobody looked (on_ledger_down): each may be a copy.",
+                "Granted without a look-up while the ledger was down (on_ledger_down): each may be a duplicate.",
                 "short",
                 Query(rate("oncegate_unchecked_ids_total"), "{{namespace}}"),
             )
@@ -187,7 +186,7 @@ def _outages(made: Dashboard) -> Dashboard:
         .with_panel(
             lines(
                 "Spilled rows written a second",
-                "Rows that had waited on a client's disk while the gateway was down (on_down), each written once.",
+                "Rows that waited on a client's disk while the gateway was down (on_down), each written once.",
                 "short",
                 Query(rate("oncegate_spilled_rows_total"), "{{namespace}}"),
             )

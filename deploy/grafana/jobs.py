@@ -1,4 +1,4 @@
-"""The dashboard of Spark jobs: what their batches bring, what of it was there before, and which driver has stopped."""
+"""Dashboard of Spark jobs: rows of their batches, suppressed rows, and drivers that have stopped."""
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard, Row
 
@@ -11,9 +11,8 @@ _OF_JOBS = 'cause=~"task_retry|stage_retry|speculation|batch_replay|zombie|other
 
 
 def jobs() -> Dashboard:
-    """Builds it."""
     return _acks(
-        _rows(_now(board("oncegate-jobs", "Oncegate: Spark jobs", "What batches bring, and what holds them.")))
+        _rows(_now(board("oncegate-jobs", "Oncegate: Spark jobs", "Rows, replays and acks of Spark batches.")))
     )
 
 
@@ -25,11 +24,11 @@ def _now(made: Dashboard) -> Dashboard:
     brought = f"({_grown(_PUBLISHED)} + {_grown(_SUPPRESSED)})"
     return (
         made.with_row(Row("Batches"))
-        .with_panel(number("Rows published", "By commits, in this range.", "short", _grown(_PUBLISHED)))
+        .with_panel(number("Rows published", "Rows of commits, in this range.", "short", _grown(_PUBLISHED)))
         .with_panel(
             number(
                 "Rows suppressed",
-                "Of those that commits brought in this range, the share that was there before: Spark counts them too.",
+                "Share of the committed rows in this range that were written before; Spark counts them as output too.",
                 "percentunit",
                 share(_grown(_SUPPRESSED), brought),
             )
@@ -37,7 +36,7 @@ def _now(made: Dashboard) -> Dashboard:
         .with_panel(
             number(
                 "Batches replayed",
-                "Commits answered DUPLICATE in this range: the same batch came again, and was not published twice.",
+                "Commits answered DUPLICATE in this range: the batch was repeated, and not published again.",
                 "short",
                 _grown("oncegate_duplicate_commits_total"),
             )
@@ -45,15 +44,15 @@ def _now(made: Dashboard) -> Dashboard:
         .with_panel(
             number(
                 "Replays that differ",
-                "Of these, those with other rows than the first time: the source or the plan does not repeat itself.",
+                "Replays with other rows than the first commit: the source or the plan is not deterministic.",
                 "short",
                 _grown("oncegate_other_replays_total"),
             )
         )
         .with_panel(
             number(
-                "Of zombies",
-                "Brought in this range by attempts or runs that were given up, and not written.",
+                "From zombies",
+                "Rows of superseded attempts or runs that were not written, in this range.",
                 "short",
                 _grown(_DUPLICATES, 'cause="zombie"'),
             )
@@ -61,7 +60,7 @@ def _now(made: Dashboard) -> Dashboard:
         .with_panel(
             number(
                 "Oldest unacked",
-                "Batch, since its first claim; growth means a driver that has stopped.",
+                "Age of the oldest unacked batch since its first claim; growth means that a driver has stopped.",
                 "s",
                 f"max({chosen('oncegate_unacked_batch_age_seconds')})",
             )
@@ -73,8 +72,8 @@ def _rows(made: Dashboard) -> Dashboard:
     return (
         made.with_panel(
             lines(
-                "Rows a second, by way to write",
-                "Staged by tasks, published by commits, written at once by id or plainly, or by clients.",
+                "Rows a second, by write mode",
+                "Staged by tasks, published by commits, written at once (by id or plain), or written by clients.",
                 "short",
                 Query(rate("oncegate_staged_rows_total"), "{{namespace}} staged"),
                 Query(rate(_PUBLISHED), "{{namespace}} published"),
@@ -84,8 +83,8 @@ def _rows(made: Dashboard) -> Dashboard:
         )
         .with_panel(
             lines(
-                "Kept out a second, by what a job did",
-                "Rows, ids and sequences: tasks run again, batches replayed, zombies, what another job took.",
+                "Suppressed a second, by cause in a job",
+                "Rows, ids and sequences: task retries, replays, zombies, and claims of other jobs.",
                 "short",
                 Query(rate(_DUPLICATES, "cause", _OF_JOBS), "by {{cause}}"),
                 stacked=True,
@@ -93,8 +92,8 @@ def _rows(made: Dashboard) -> Dashboard:
         )
         .with_panel(
             lines(
-                "Rows suppressed a second, by whom",
-                "By commits, and by clients that ask. Copies: records that say what another says too.",
+                "Rows suppressed a second, by place",
+                "In commits, and in clients that ask for written sequences. Copies: records that repeat another one.",
                 "short",
                 Query(rate(_SUPPRESSED), "{{namespace}} commits"),
                 Query(rate("oncegate_lane_duplicate_ids_total"), "{{namespace}} clients"),
@@ -104,7 +103,7 @@ def _rows(made: Dashboard) -> Dashboard:
         .with_panel(
             lines(
                 "Staged and not committed",
-                "Bytes that wait for their batch: growth means batches that fail before their commit.",
+                "Bytes of stages that are not committed; growth means batches that fail before their commit.",
                 "bytes",
                 latest("oncegate_stage_bytes"),
             )
@@ -117,8 +116,8 @@ def _acks(made: Dashboard) -> Dashboard:
         made.with_row(Row("Tasks and drivers"))
         .with_panel(
             lines(
-                "Claims that end, a second",
-                "Completed, released, and taken over from a task that was silent for a whole lease.",
+                "Ended claims a second",
+                "Completed, released, and taken over after the holder's lease expired.",
                 "short",
                 Query(rate("oncegate_completed_claims_total"), "{{namespace}} completed"),
                 Query(rate("oncegate_released_claims_total"), "{{namespace}} released"),
@@ -127,24 +126,24 @@ def _acks(made: Dashboard) -> Dashboard:
         )
         .with_panel(
             lines(
-                "Claims that are open",
-                "Growth means tasks that die, or that never complete.",
+                "Open claims",
+                "Growth means that tasks die or never complete.",
                 "short",
                 latest("oncegate_open_claims"),
             )
         )
         .with_panel(
             lines(
-                "Age of the oldest batch not acked",
-                "By namespace; a job that goes on acks each batch behind the next one.",
+                "Age of the oldest unacked batch",
+                "By namespace; a running job acks each batch once the next one begins.",
                 "s",
                 latest("oncegate_unacked_batch_age_seconds"),
             )
         )
         .with_panel(
             lines(
-                "Producers, drivers, sequences not acked",
-                "Known now; sequences from the watermarks to the highest claimed, added up.",
+                "Producers, drivers, unacked sequences",
+                "Current numbers; sequences from the watermark to the highest claimed one, summed.",
                 "short",
                 latest("oncegate_producers", "{{namespace}} producers"),
                 latest("oncegate_drivers", "{{namespace}} drivers"),

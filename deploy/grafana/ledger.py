@@ -1,4 +1,4 @@
-"""The dashboard of the service: how fast it answers, who serves, and how the ledger and Kafka's transactions do."""
+"""Dashboard of the service: latency, namespaces, and the state of the ledger and of Kafka's transactions."""
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard, Row
 
@@ -7,14 +7,13 @@ from deploy.grafana.panels import Query, board, chosen, latest, lines, mean, num
 _CLAIM = "oncegate_claim_seconds"
 _APPEND = "oncegate_append_seconds"
 _IN_TIME = 'le="0.1"'
-# Of claims that may be late: one of 100, as the alert has it.
+# Allowed share of late claims: one in 100, as in the alert.
 _BUDGET = 0.01
 
 
 def ledger() -> Dashboard:
-    """Builds it."""
     made = board(
-        "oncegate-ledger", "Oncegate: service and ledger", "How fast claims are answered, and what they wait for."
+        "oncegate-ledger", "Oncegate: service and ledger", "Latency of claims, state of namespaces, and the ledger."
     )
     return _compaction(_commits(_levels(_answers(_now(made)))))
 
@@ -30,21 +29,21 @@ def _now(made: Dashboard) -> Dashboard:
     in_time = share(in_time, f"sum(increase({chosen(count)}[$__range]))")
     return (
         made.with_row(Row("Service"))
-        .with_panel(number("Serving", "Namespaces that are served, FULL ones too.", "short", _states("SERVING|FULL")))
+        .with_panel(number("Serving", "Served namespaces, including FULL ones.", "short", _states("SERVING|FULL")))
         .with_panel(
             number(
                 "Not serving",
-                "Namespaces that recover or stay down, in all gateways that are chosen.",
+                "Namespaces that are recovering or down, in all selected gateways.",
                 "short",
                 _states("RECOVERING|DOWN"),
             )
         )
-        .with_panel(number("Standing by", "Namespaces that a standby reads on.", "short", _states("STANDBY")))
-        .with_panel(number("Full", "Namespaces that take nothing more: no room on the disk.", "short", _states("FULL")))
+        .with_panel(number("Standing by", "Namespaces that a standby follows.", "short", _states("STANDBY")))
+        .with_panel(number("Full", "Namespaces that reject new claims: the disk is full.", "short", _states("FULL")))
         .with_panel(
             number(
                 "Within 100 ms",
-                "Of the claims answered in this range; 0 where there were none.",
+                "Share of the claims in this range; 0 without claims.",
                 "percentunit",
                 in_time,
             )
@@ -52,7 +51,7 @@ def _now(made: Dashboard) -> Dashboard:
         .with_panel(
             number(
                 "Ownerships lost",
-                "How often a ledger was opened anew by a process that goes on, in this range.",
+                "Number of times that a running process had to open a ledger again, in this range.",
                 "short",
                 f"sum(increase({chosen('oncegate_ownerships_total')}[$__range]))",
             )
@@ -64,8 +63,8 @@ def _answers(made: Dashboard) -> Dashboard:
     return (
         made.with_panel(
             lines(
-                "Claims: how long they wait",
-                "From their ids to a durable ledger, 99 of 100 within so long; a request each.",
+                "Claims: latency",
+                "From the request to the durable ledger entry: median and 99th percentile of requests.",
                 "s",
                 Query(quantile(0.5, _CLAIM), "{{namespace}} half"),
                 Query(quantile(0.99, _CLAIM), "{{namespace}} 99 %"),
@@ -77,7 +76,7 @@ def _answers(made: Dashboard) -> Dashboard:
         .with_panel(
             lines(
                 "Requests refused",
-                "Answered OVERLOADED a second, for what is in flight already.",
+                "Requests answered OVERLOADED per second because of requests in flight.",
                 "reqps",
                 Query(
                     f"sum by (instance) (rate({of_gateways('oncegate_admission_refused_requests_total')}"
@@ -89,7 +88,7 @@ def _answers(made: Dashboard) -> Dashboard:
         .with_panel(
             lines(
                 "Recovery",
-                "How long it takes to serve, or took the last time.",
+                "Duration of the current or the last recovery.",
                 "s",
                 latest("oncegate_recovery_seconds"),
             )
@@ -102,7 +101,7 @@ def _grown(name: str, more: str = "") -> str:
 
 
 def _late(window: str, by: str = "") -> str:
-    """The share of claims that took longer than what is promised."""
+    """Returns a query for the share of claims slower than the objective."""
     count, within = f"{_CLAIM}_count", f"{_CLAIM}_bucket"
     of_all, in_time = (
         f"sum{by}(rate({chosen(name, more)}[{window}]))" for name, more in ((count, ""), (within, _IN_TIME))
@@ -111,7 +110,7 @@ def _late(window: str, by: str = "") -> str:
 
 
 def _levels(made: Dashboard) -> Dashboard:
-    """99 of 100 claims within 100 ms, as the alert OncegateLateClaims has it, and what is left of that."""
+    """Adds the service level of the alert OncegateLateClaims, 99 of 100 claims within 100 ms, and its error budget."""
     answered = f"sum(rate({chosen(f'{_CLAIM}_count')}[$__rate_interval]))"
     refused = f"sum(rate({of_gateways('oncegate_admission_refused_requests_total')}[$__rate_interval]))"
     quota = f"sum(rate({chosen('oncegate_quota_refusals_total')}[$__rate_interval]))"
@@ -120,7 +119,7 @@ def _levels(made: Dashboard) -> Dashboard:
         .with_panel(
             number(
                 "Budget left",
-                "Of the one claim in a hundred that may be late in this range; 0: used up.",
+                "Unused share of the allowed late claims, one in a hundred, in this range; 0: used up.",
                 "percentunit",
                 f"clamp_min(1 - {_late('$__range')} / {_BUDGET}, 0)",
             )
@@ -128,7 +127,7 @@ def _levels(made: Dashboard) -> Dashboard:
         .with_panel(
             number(
                 "Burn rate",
-                "How many times faster than allowed the budget is used now: at 1 it lasts just as long as its window.",
+                "Use of the error budget relative to the allowed rate; at 1 it lasts exactly for its window.",
                 "short",
                 f"{_late('$__rate_interval')} / {_BUDGET}",
                 decimals=1,
@@ -137,7 +136,7 @@ def _levels(made: Dashboard) -> Dashboard:
         .with_panel(
             number(
                 "Late",
-                "Claims of this range that took longer than 100 ms.",
+                "Claims in this range that took longer than 100 ms.",
                 "short",
                 f"{_grown(f'{_CLAIM}_count')} - {_grown(f'{_CLAIM}_bucket', _IN_TIME)}",
             )
@@ -145,7 +144,7 @@ def _levels(made: Dashboard) -> Dashboard:
         .with_panel(
             number(
                 "99 of 100 within",
-                "Of the claims of this range, in all namespaces; 0 where there were none.",
+                "99th percentile in this range, over all namespaces; 0 without claims.",
                 "s",
                 f"(histogram_quantile(0.99, sum by (le) (increase({chosen(f'{_CLAIM}_bucket')}[$__range]))) >= 0)"
                 f" or 0 * {_grown(f'{_CLAIM}_count')}",
@@ -154,7 +153,7 @@ def _levels(made: Dashboard) -> Dashboard:
         .with_panel(
             number(
                 "Served",
-                "Of the namespaces that are to be served, FULL ones too: standbys do not count.",
+                "Share of namespaces that are served, including FULL ones; standbys do not count.",
                 "percentunit",
                 share(_states("SERVING|FULL"), _states("SERVING|FULL|RECOVERING|DOWN")),
             )
@@ -162,7 +161,7 @@ def _levels(made: Dashboard) -> Dashboard:
         .with_panel(
             number(
                 "Refused",
-                "Of claims and refusals now, the share of the latter: overload, and quotas that are used up.",
+                "Share of refusals among claims and refusals: overload, and exhausted quotas.",
                 "percentunit",
                 share(f"({refused} + {quota})", f"({answered} + {refused} + {quota})"),
             )
@@ -170,7 +169,7 @@ def _levels(made: Dashboard) -> Dashboard:
         .with_panel(
             lines(
                 "Late claims",
-                "The share that took longer than 100 ms; above one of 100 the budget is used faster than it lasts.",
+                "Share that took longer than 100 ms; above 1 % the error budget does not last.",
                 "percentunit",
                 Query(_late("$__rate_interval", " by (namespace) "), "{{namespace}}"),
             )
@@ -178,7 +177,7 @@ def _levels(made: Dashboard) -> Dashboard:
         .with_panel(
             lines(
                 "Refusals, by reason",
-                "A second: quotas of namespaces; what is in flight stands above.",
+                "Quota refusals per second; refusals for requests in flight are shown above.",
                 "reqps",
                 Query(rate("oncegate_quota_refusals_total", "quota"), "{{quota}}"),
             )
@@ -188,11 +187,11 @@ def _levels(made: Dashboard) -> Dashboard:
 
 def _commits(made: Dashboard) -> Dashboard:
     return (
-        made.with_row(Row("Group commit; on Kafka each append is one transaction"))
+        made.with_row(Row("Group commit (on Kafka each append is one transaction)"))
         .with_panel(
             lines(
-                "Appends: how long they take",
-                "A write and a sync on a disk, a transaction on Kafka: 99 of 100 within so long, and the mean.",
+                "Appends: latency",
+                "A write and an fsync on disk, or a transaction on Kafka: 99th percentile and mean.",
                 "s",
                 Query(quantile(0.99, _APPEND), "{{namespace}} 99 %"),
                 Query(mean(_APPEND), "{{namespace}} mean"),
@@ -201,15 +200,15 @@ def _commits(made: Dashboard) -> Dashboard:
         .with_panel(
             lines(
                 "Appends, or transactions",
-                "A second. Few that are slow: disk or brokers are behind.",
+                "Per second. A low rate with a high latency means slow disks or brokers.",
                 "ops",
                 Query(rate(f"{_APPEND}_count"), "{{namespace}}"),
             )
         )
         .with_panel(
             lines(
-                "What waits",
-                "Changes that wait for the next append, and answers that wait for an append to end.",
+                "Waiting",
+                "Changes that wait for the next append, and replies that wait for an append to finish.",
                 "short",
                 Query(f"sum by (namespace) ({chosen('oncegate_group_commit_changes')})", "{{namespace}} changes"),
                 Query(f"sum by (namespace) ({chosen('oncegate_group_commit_answers')})", "{{namespace}} answers"),
@@ -217,8 +216,8 @@ def _commits(made: Dashboard) -> Dashboard:
         )
         .with_panel(
             lines(
-                "Appends, by how they end",
-                "A second: durable, refused with nothing written, or lost, which ends the ownership.",
+                "Appends, by outcome",
+                "Per second: durable, refused with nothing written, or lost, which ends the ownership.",
                 "ops",
                 Query(rate("oncegate_appends_total", "end"), "{{end}}"),
             )
@@ -226,7 +225,7 @@ def _commits(made: Dashboard) -> Dashboard:
         .with_panel(
             lines(
                 "Changes an append",
-                "That one append took together, the mean: one is a lone writer, many a group commit that pays.",
+                "Mean number of changes in an append: 1 for a single writer, more where group commit helps.",
                 "short",
                 Query(mean("oncegate_append_changes"), "{{namespace}}"),
             )
@@ -234,7 +233,7 @@ def _commits(made: Dashboard) -> Dashboard:
         .with_panel(
             lines(
                 "Entries a second",
-                "Of the ledger: one for each change.",
+                "Ledger entries; one per change.",
                 "short",
                 Query(
                     f"sum by (namespace) (clamp_min(deriv({chosen('oncegate_ledger_position')}[$__rate_interval]), 0))",
@@ -251,7 +250,7 @@ def _compaction(made: Dashboard) -> Dashboard:
         .with_panel(
             lines(
                 "Bytes since the last snapshot",
-                "What a start has to replay.",
+                "Bytes that a start has to replay.",
                 "bytes",
                 latest("oncegate_ledger_uncompacted_bytes"),
             )
@@ -259,7 +258,7 @@ def _compaction(made: Dashboard) -> Dashboard:
         .with_panel(
             lines(
                 "Age of the last snapshot",
-                "It grows while little is written, for then none is due.",
+                "Grows while little is written, since no snapshot is due.",
                 "s",
                 latest("oncegate_snapshot_age_seconds"),
             )
@@ -267,7 +266,7 @@ def _compaction(made: Dashboard) -> Dashboard:
         .with_panel(
             lines(
                 "Snapshots",
-                "Made and failed in this range.",
+                "Successful and failed snapshots in this range.",
                 "short",
                 Query(f"sum(increase({chosen('oncegate_compactions_total')}[$__range]))", "made"),
                 Query(f"sum(increase({chosen('oncegate_failed_compactions_total')}[$__range]))", "failed"),
@@ -275,8 +274,8 @@ def _compaction(made: Dashboard) -> Dashboard:
         )
         .with_panel(
             lines(
-                "Work that fails",
-                "1 where it fails for now; the log and `failing` of the namespace say why.",
+                "Failing background work",
+                "1 while it fails; the log and the namespace's `failing` have the reason.",
                 "short",
                 Query(f"max by (namespace, work) ({chosen('oncegate_failing')})", "{{namespace}} {{work}}"),
             )

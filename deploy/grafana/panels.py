@@ -1,7 +1,7 @@
-"""Makes the parts of a dashboard: panels with queries that answer a finite number also while nothing happens.
+"""Panels of dashboards, with queries that return a finite number even without traffic.
 
-A rate of nothing is 0, a share of nothing is divided by a tiny number, and a quantile of nothing, which Prometheus
-calls NaN, is 0 too: so an empty panel means that nothing is scraped.
+A rate without traffic is 0, a share divides by at least a tiny number, and a quantile, NaN in Prometheus, becomes 0. An
+empty panel therefore means that nothing is scraped.
 """
 
 from collections.abc import Sequence
@@ -21,54 +21,54 @@ from grafana_foundation_sdk.models.dashboard import (
 )
 
 SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
-# What every query asks for: the chosen gateways, and of these the chosen namespaces.
+# Matchers of every query: the selected gateways, and the selected namespaces.
 OF_JOB = 'job=~"$job"'
 OF_NAMESPACE = f'{OF_JOB},namespace=~"$namespace"'
-# Smaller than any rate that is shown.
+# Smaller than any displayed rate.
 TINY = "1e-9"
 
 
 @dataclass(frozen=True)
 class Query:
-    """Holds one query of a panel and what its series are called: `legend` may name labels, `{{namespace}}`."""
+    """A query of a panel; `legend` names its series and may refer to labels, `{{namespace}}`."""
 
     expr: str
     legend: str
 
 
 def chosen(name: str, more: str = "") -> str:
-    """Selects a metric's series of the chosen namespaces; `more`: further matchers."""
+    """Selects a metric's series of the selected namespaces; `more`: further matchers."""
     return f"{name}{{{OF_NAMESPACE}{',' + more if more else ''}}}"
 
 
 def of_gateways(name: str) -> str:
-    """Selects a metric's series of the chosen gateways, where namespaces do not tell them apart."""
+    """Selects a metric's series of the selected gateways, for metrics without a namespace."""
     return f"{name}{{{OF_JOB}}}"
 
 
 def rate(name: str, by: str = "namespace", more: str = "") -> str:
-    """Makes a query of how much a counter grows in a second, added up by a label."""
+    """Returns a query for the rate of a counter per second, summed by a label."""
     return f"sum by ({by}) (rate({chosen(name, more)}[$__rate_interval]))"
 
 
 def latest(name: str, legend: str = "{{namespace}}") -> Query:
-    """Makes a query of a gauge as it is now, a series for each namespace whoever serves it."""
+    """Returns a query for the current value of a gauge, one series per namespace whichever gateway serves it."""
     return Query(f"max by (namespace) ({chosen(name)})", legend)
 
 
 def share(part: str, whole: str) -> str:
-    """Makes a query of a share, 0 where there is nothing to share."""
+    """Returns a query for a share; 0 without a whole."""
     return f"{part} / clamp_min({whole}, {TINY})"
 
 
 def quantile(at: float, histogram: str) -> str:
-    """Makes a query of a histogram's quantile by namespace, 0 where nothing was observed."""
+    """Returns a query for a histogram's quantile by namespace; 0 without observations."""
     buckets = rate(f"{histogram}_bucket", "le, namespace")
     return f"(histogram_quantile({at}, {buckets}) >= 0) or 0 * {rate(f'{histogram}_count')}"
 
 
 def mean(histogram: str) -> str:
-    """Makes a query of a histogram's mean by namespace, 0 where nothing was observed."""
+    """Returns a query for a histogram's mean by namespace; 0 without observations."""
     return share(rate(f"{histogram}_sum"), rate(f"{histogram}_count"))
 
 
@@ -81,10 +81,10 @@ def _targets(queries: Sequence[Query]) -> list[Builder[AnyQuery]]:
 
 
 def lines(title: str, meaning: str, unit: str, *queries: Query, stacked: bool = False) -> timeseries.Panel:
-    """Makes a panel of lines over time, two of which share a row; `stacked`: what adds up."""
+    """Returns a half-width panel of lines over time; `stacked`: the lines add up."""
     panel = timeseries.Panel().title(title).description(meaning).unit(unit).datasource(SOURCE).span(12).height(8)
     panel = panel.targets(_targets(queries)).min(0).line_width(1).fill_opacity(25 if stacked else 8)
-    if unit == "percentunit":  # else an axis of zeros goes to 10,000 %
+    if unit == "percentunit":  # otherwise an axis of zeros would extend to 10,000 %
         panel = panel.axis_soft_max(0.01)
     if stacked:
         panel = panel.stacking(common.StackingConfig().mode(StackingMode.NORMAL))
@@ -92,8 +92,7 @@ def lines(title: str, meaning: str, unit: str, *queries: Query, stacked: bool = 
 
 
 def number(title: str, meaning: str, unit: str, expr: str, decimals: int | None = None) -> stat.Panel:
-    """Makes a panel of one number, six of which share a row; counts have no decimals, though increases are no whole
-    numbers."""
+    """Returns a panel of one number, six per row; counts have no decimals, although increases are extrapolated."""
     panel = stat.Panel().title(title).description(meaning).unit(unit).datasource(SOURCE).span(4).height(4)
     decimals = 0 if decimals is None and unit == "short" else decimals
     panel = panel if decimals is None else panel.decimals(decimals)
@@ -101,13 +100,13 @@ def number(title: str, meaning: str, unit: str, expr: str, decimals: int | None 
 
 
 def bars(title: str, meaning: str, unit: str, query: Query) -> bargauge.Panel:
-    """Makes a panel of bars, one for each series, as they are now."""
+    """Returns a panel of bars, one per series, with current values."""
     panel = bargauge.Panel().title(title).description(meaning).unit(unit).datasource(SOURCE).span(12).height(8)
     return panel.targets(_targets([query])).min(0)
 
 
 def board(uid: str, title: str, meaning: str) -> boards.Dashboard:
-    """Begins a dashboard, with a choice of data source, gateways and namespaces above it."""
+    """Returns an empty dashboard with selectors for data source, gateways and namespaces."""
     source = boards.DatasourceVariable("datasource").label("Data source").type("prometheus")
     made = boards.Dashboard(title).uid(uid).description(meaning).tags(["oncegate"]).readonly()
     made = made.refresh("30s").time("now-1h", "now").timezone("browser").tooltip(1)  # type: ignore[arg-type]

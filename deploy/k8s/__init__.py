@@ -1,1 +1,1 @@
-"""What the chart's files say of each other, and the tools that try it."""
+"""Generated files of the Helm chart, and the tools that test it."""

@@ -1,9 +1,9 @@
-"""Writes what the chart's values.yaml and the gateway's settings say into the chart's other files.
+"""Generates the chart's files that derive from its values.yaml and the gateway's settings.
 
-python -m deploy.k8s [--check]    values.schema.json, and the table in README.md; `--check` names what is stale
-python -m deploy.k8s --tools      builds and fetches, once, what `make k8s` needs, into the user's cache
-python -m deploy.k8s --servers    the same for etcd and the servers of Kubernetes, which `make k8s-cluster` needs too
-python -m deploy.k8s --render     tests/golden/chart, by Helm: what each file of helm/oncegate/ci makes
+python -m deploy.k8s [--check]    values.schema.json, and the table in README.md; `--check` lists stale files python -m
+deploy.k8s --tools      builds and fetches, once, the tools of `make k8s`, into the user's cache python -m deploy.k8s
+--servers    also etcd and the servers of Kubernetes, for `make k8s-cluster` python -m deploy.k8s --render
+tests/golden/chart, with Helm: the output for each file of helm/oncegate/ci
 """
 
 import json
@@ -21,7 +21,7 @@ _TABLE = re.compile(r"(<!-- drawn: values -->\n).*(<!-- end -->)", re.DOTALL)
 
 
 def table() -> str:
-    """Draws the values with their defaults and comments."""
+    """Returns the table of values with their defaults and comments."""
     rows = ["|value|default|what it is|", "|---|---|---|"]
     for value in values():
         shown = "" if value.is_group else f"`{json.dumps(value.default)}`"
@@ -30,18 +30,18 @@ def table() -> str:
 
 
 def readme() -> str:
-    """Returns README.md of the chart with its table drawn anew."""
+    """Returns the chart's README.md with an updated table."""
     return _TABLE.sub(lambda match: f"{match[1]}{table()}{match[2]}", (CHART / "README.md").read_text())
 
 
 def stale() -> dict[Path, str]:
-    """Makes what differs from what is committed: file and text."""
+    """Returns the files that differ from the committed ones, with their text."""
     made = {CHART / "values.schema.json": schema.text(), CHART / "README.md": readme()}
     return {path: new for path, new in made.items() if not path.is_file() or path.read_text() != new}
 
 
 def have_tools(and_servers: bool) -> int:
-    """Builds and fetches what is not there; returns the exit status."""
+    """Builds and fetches missing tools; returns the exit status."""
     try:
         for wanted in TOOLS:
             build(wanted)
@@ -55,7 +55,7 @@ def have_tools(and_servers: bool) -> int:
 
 
 def main() -> int:
-    """Writes what is stale, or with `--check` names it; returns the exit status."""
+    """Writes stale files, or with `--check` lists them; returns the exit status."""
     if {"--tools", "--servers"} & {*sys.argv[1:]}:
         return have_tools("--servers" in sys.argv[1:])
     if "--render" in sys.argv[1:]:
@@ -70,7 +70,7 @@ def main() -> int:
 
 
 def checked() -> int:
-    """Names what is stale, and the command that makes it anew; returns the exit status."""
+    """Lists stale files and the command that updates them; returns the exit status."""
     lines = [f"{path.relative_to(CHART.parents[1])} is stale: make generate\n" for path in stale()]
     if not is_rendered():
         lines.append("tests/golden/chart is stale: python -m deploy.k8s --render\n")

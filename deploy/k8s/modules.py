@@ -1,7 +1,7 @@
-"""Builds a program of a Go module that replaces others, which `go install` refuses.
+"""Builds programs of Go modules with `replace` directives, which `go install` rejects.
 
-It is required by a module made for it, which takes over the replacements that name a version. Those of Kubernetes name
-folders of its own repository, its staging modules: they are released beside it as v0.
+A temporary module requires the program, and copies those replacements that name a version. Replacements in Kubernetes
+name folders of its own repository, the staging modules, which are released separately as v0.
 """
 
 import json
@@ -11,12 +11,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-# Where Kubernetes' programs keep the version that they say.
+# Variables with the version that Kubernetes' programs report.
 _STAMP = "k8s.io/component-base/version"
 
 
 def build_program(package: str, module: str, version: str, target: Path) -> None:
-    """Builds a package of a module into a file. Raises CalledProcessError: it was not fetched, or not built."""
+    """Builds a package of a module into a file. Raises CalledProcessError if fetching or building fails."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="oncegate-build-") as made:
         _go(made, "mod", "init", "tool.invalid/built")
@@ -30,12 +30,12 @@ def build_program(package: str, module: str, version: str, target: Path) -> None
 
 
 def _staging_version(version: str) -> str:
-    """Returns the version of Kubernetes' staging modules: v0.36.3 beside v1.36.3."""
+    """Returns the version of Kubernetes' staging modules: v0.36.3 for v1.36.3."""
     return f"v0.{version.partition('.')[2]}"
 
 
 def _replacements(made: str, module: str, version: str) -> list[str]:
-    """What a module replaces, as `go mod edit` takes it."""
+    """Returns a module's replacements in the format of `go mod edit`."""
     file = json.loads(_go(made, "mod", "download", "-json", f"{module}@{version}"))["GoMod"]
     own = json.loads(_go(made, "mod", "edit", "-json", file))
     named: list[dict[str, Any]] = [

@@ -1,4 +1,4 @@
-"""Renders the chart by Helm: with the values of each file of helm/oncegate/ci, as tests/golden/chart keeps it."""
+"""Renders the chart with Helm for each values file of helm/oncegate/ci, as stored in tests/golden/chart."""
 
 import hashlib
 import subprocess
@@ -8,28 +8,28 @@ from deploy.k8s.tools import HELM, tool
 from deploy.k8s.values import CHART
 
 GOLDEN = Path(__file__).parents[2] / "tests/golden/chart"
-# Kinds of Prometheus Operator, which the chart asks for before it makes any.
+# API versions of Prometheus Operator, without which the chart omits its kinds.
 APIS = ("monitoring.coreos.com/v1/ServiceMonitor", "monitoring.coreos.com/v1/PrometheusRule")
 RELEASE, NAMESPACE, KUBERNETES = "dedup", "oncegate", "1.36.0"
 
 
 def scenarios() -> dict[str, Path]:
-    """Returns the files of values in ci/ by their names."""
+    """Returns the values files in ci/ by name."""
     return {path.name.removesuffix("-values.yaml"): path for path in sorted((CHART / "ci").glob("*-values.yaml"))}
 
 
 def render(*arguments: str | Path, apis: tuple[str, ...] = APIS) -> "subprocess.CompletedProcess[str]":
-    """Runs `helm template` of the chart, whatever its status; of its remarks, only warnings and errors are kept."""
+    """Runs `helm template`, whatever its status; keeps only warnings and errors of its output."""
     api_flags = [f"--api-versions={api}" for api in apis]
     command = [tool(HELM), "template", RELEASE, CHART, "--namespace", NAMESPACE, "--kube-version", KUBERNETES]
     done = subprocess.run([*command, *api_flags, *arguments], capture_output=True, text=True, check=False)
-    # It tells of each symbolic link that it followed.
+    # Helm logs each symbolic link that it follows.
     done.stderr = "".join(line for line in done.stderr.splitlines(True) if not line.startswith("level=INFO"))
     return done
 
 
 def render_all() -> None:
-    """Writes what each file of values makes, and from which files of the chart it was made."""
+    """Writes the output for each values file, and the digest of the chart's files."""
     GOLDEN.mkdir(parents=True, exist_ok=True)
     for name, path in scenarios().items():
         done = render("--values", path)
@@ -40,14 +40,14 @@ def render_all() -> None:
 
 
 def is_rendered() -> bool:
-    """Tells whether what is kept was made of the chart as it is."""
+    """True if the stored output was rendered from the current chart."""
     return (GOLDEN / "made-from.sha256").read_text().strip() == made_from()
 
 
 def made_from() -> str:
-    """Returns a digest over what a rendering is made from: the chart with what its links name, and Helm's version."""
+    """Returns a digest of a rendering's inputs: the chart with the targets of its links, and Helm's version."""
     digest = hashlib.sha256(HELM.version.encode())
-    # Links to folders are not walked into, and a copy of the tree may hold folders in their place.
+    # rglob does not follow links to folders, and a copy of the tree may have folders instead.
     for path in sorted({*CHART.rglob("*"), *(CHART / "dashboards").glob("*")}):
         is_part = path.name != "README.md" and path.parent.name != "__pycache__" and path.parent != CHART / "tests"
         if path.is_file() and is_part:

@@ -1,4 +1,4 @@
-"""Makes values.schema.json of the chart: what stands in values.yaml and nothing else, with the bounds given here."""
+"""Generates the chart's values.schema.json: exactly the values of values.yaml, with the bounds defined here."""
 
 import json
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from deploy.k8s.values import Value, values
 from oncegate.settings import ProcessSettings, SemanticSettings
 
-# Settings that the chart gives by itself, or that a pod has no use for.
+# Settings that the chart sets itself, or that are useless in a pod.
 OF_THE_CHART = frozenset(
     {
         "ledger",
@@ -51,7 +51,7 @@ def _only(**properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "additionalProperties": False, "properties": properties}
 
 
-# By path, or by the last word of one.
+# By path, or by its last part.
 _BOUNDS: dict[str, dict[str, Any]] = {
     "image.repository": {"type": "string", "minLength": 1},
     "image.tag": {"type": "string", "pattern": r"^([A-Za-z0-9_][A-Za-z0-9._-]{0,127})?$"},
@@ -139,7 +139,7 @@ def schema() -> dict[str, Any]:
         for group in groups:
             parent = parent["properties"][group]
         parent["properties"][name] = {**_described(value), **(_group() if value.is_group else _bounds(value))}
-    # What Helm adds where this chart is a part of another one.
+    # Helm adds this if the chart is a dependency of another one.
     made["properties"]["global"] = {"type": "object"}
     return made
 
@@ -160,7 +160,7 @@ def _bounds(value: Value) -> dict[str, Any]:
 
 
 def settings() -> dict[str, Any]:
-    """Returns what each setting of the gateway may be that the chart leaves to its user."""
+    """Returns the schema of each gateway setting that the chart leaves to its user."""
     properties: dict[str, Any] = {}
     for half in (SemanticSettings, ProcessSettings):
         for name, description in half.model_json_schema()["properties"].items():
@@ -170,5 +170,5 @@ def settings() -> dict[str, Any]:
 
 
 def text() -> str:
-    """Writes the schema as it is committed."""
+    """Encodes the schema as committed."""
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"

@@ -1,6 +1,6 @@
-"""Keeps the schemas of Kubernetes' kinds for kubeconform: from the package kubernetes-validate, by version.
+"""Stores the schemas of Kubernetes' kinds for kubeconform, from the package kubernetes-validate, by version.
 
-Its files name addresses, which kubeconform would ask; here each names the file beside it instead.
+Its files refer to URLs, which kubeconform would fetch; the stored ones refer to the neighbouring files.
 """
 
 import json
@@ -13,21 +13,21 @@ from typing import Any
 from deploy.k8s.tools import ToolMissing, folder
 
 REQUIREMENTS = Path(__file__).parents[2] / "requirements/k8s.txt"
-# The oldest that Chart.yaml takes, one in between, the newest that there are schemas of.
+# The oldest that Chart.yaml accepts, one in between, and the newest with schemas.
 VERSIONS = ("1.30.0", "1.34.0", "1.37.0")
 _DEFINITIONS = "_definitions.json"
 
 
 def schemas() -> Path:
-    """Returns where schemas are kept. Raises ToolMissing."""
+    """Returns the folder of the schemas. Raises ToolMissing."""
     kept = _kept()
     if not kept.is_dir():
-        raise ToolMissing("the schemas of Kubernetes are not there: `make k8s` fetches them")
+        raise ToolMissing("the schemas of Kubernetes are missing: `make k8s` fetches them")
     return kept
 
 
 def fetch() -> None:
-    """Fetches the package by pip and writes the schemas, where they are not there. Raises CalledProcessError."""
+    """Fetches the package with pip and writes missing schemas. Raises CalledProcessError."""
     kept = _kept()
     if kept.is_dir():
         return
@@ -52,7 +52,7 @@ def _kept() -> Path:
 
 
 def _beside(node: Any) -> Any:
-    """The same schema without addresses."""
+    """Returns the schema without URLs."""
     if isinstance(node, list):
         return [_beside(child) for child in node]
     if not isinstance(node, dict):

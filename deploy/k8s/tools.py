@@ -1,7 +1,7 @@
-"""Builds the tools that try the chart, once for each version, by Go's own client; they lie outside of the project.
+"""Builds the tools that test the chart, once per version, with Go, outside of the project.
 
-They are Go modules, each checked against Go's database of checksums while it is fetched. A first build of all takes
-minutes of two cores. None is taken from the path: it may be of another version.
+They are Go modules, each verified against Go's checksum database. The first build of all takes minutes on two cores.
+Tools in PATH are not used, since their versions may differ.
 """
 
 import os
@@ -15,7 +15,7 @@ from deploy.k8s.modules import build_program
 
 @dataclass(frozen=True)
 class Tool:
-    """A command of a Go module, in one version; the module is named where it replaces others."""
+    """A command of a Go module, in one version; `replacing_module`: set if the module has `replace` directives."""
 
     name: str
     package: str
@@ -32,35 +32,35 @@ TOOLS = (HELM, KUBECONFORM, KUBE_SCORE, HELM_UNITTEST)
 
 
 class ToolMissing(RuntimeError):
-    """Says that a tool is not there, and how it is had."""
+    """A tool is missing; the message has the command that builds it."""
 
 
 def folder() -> Path:
-    """Returns where tools are kept: K8S_TOOLS, or the user's cache."""
+    """Returns the folder of the tools: K8S_TOOLS, or the user's cache."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(os.environ.get("K8S_TOOLS") or Path(cache) / "oncegate-tools")
 
 
 def kept(wanted: Tool) -> Path:
-    """Returns where this version of a tool is kept, there or not."""
+    """Returns the path of this version of a tool, whether or not it exists."""
     return folder() / f"{wanted.name}-{wanted.version}" / wanted.name
 
 
 def tool(wanted: Tool) -> Path:
-    """Returns where a tool is. Raises ToolMissing."""
+    """Returns the path of a tool. Raises ToolMissing."""
     if not kept(wanted).is_file():
-        raise ToolMissing(f"{wanted.name} {wanted.version} is not there: `make k8s` builds it, with Go")
+        raise ToolMissing(f"{wanted.name} {wanted.version} is missing: `make k8s` builds it, with Go")
     return kept(wanted)
 
 
 def require_go(name: str) -> None:
-    """Raises ToolMissing where there is no Go to build a program of this name."""
+    """Raises ToolMissing without Go."""
     if shutil.which("go") is None:
-        raise ToolMissing(f"{name} is built by Go, which is not in the path")
+        raise ToolMissing(f"{name} is built with Go, which is not in PATH")
 
 
 def build(wanted: Tool) -> None:
-    """Builds a tool where it is not there. Raises ToolMissing: there is no Go; CalledProcessError: it failed."""
+    """Builds a missing tool. Raises ToolMissing without Go, CalledProcessError if the build fails."""
     if kept(wanted).is_file():
         return
     require_go(wanted.name)

@@ -1,4 +1,4 @@
-"""Reads the chart's values.yaml with its comments: what each value is, and its default."""
+"""Reads the chart's values.yaml with its comments and defaults."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ from typing import Any
 import yaml
 
 CHART = Path(__file__).parents[2] / "helm/oncegate"
-# Objects of Kubernetes, or maps with names of the user's: what is in them is no value of the chart.
+# Kubernetes objects, or maps with user-defined names: their contents are not values of the chart.
 OPAQUE = frozenset({"resources", "metrics.dashboards.labels"})
 
 
 @dataclass(frozen=True)
 class Value:
-    """One value by its dotted path; `comment` is empty where nothing stands above it."""
+    """One value by its dotted path; `comment` is empty if there is none above it."""
 
     path: str
     default: Any
@@ -22,12 +22,12 @@ class Value:
 
     @property
     def is_group(self) -> bool:
-        """Tells whether the values below it are the chart's own."""
+        """True if the values below it are the chart's own."""
         return isinstance(self.default, dict) and bool(self.default) and self.path not in OPAQUE
 
 
 def values() -> list[Value]:
-    """Returns every value of the chart, groups before what is in them."""
+    """Returns every value of the chart, groups before their contents."""
     text = (CHART / "values.yaml").read_text()
     return list(_below(yaml.compose(text), yaml.safe_load(text), text.splitlines(), ""))
 
@@ -41,7 +41,7 @@ def _below(node: yaml.MappingNode, loaded: dict[str, Any], lines: list[str], pre
 
 
 def _comment(lines: list[str], line: int) -> str:
-    """The comment right above a line."""
+    """Returns the comment right above a line."""
     first = line
     while first and lines[first - 1].lstrip().startswith("# "):
         first -= 1

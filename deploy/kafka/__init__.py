@@ -1,1 +1,1 @@
-"""Apache Kafka brokers on this machine, from the jars of Maven Central: no Docker, no installation."""
+"""Apache Kafka brokers on this machine, from the jars of Maven Central, without Docker or an installation."""

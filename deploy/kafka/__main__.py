@@ -1,6 +1,6 @@
 """Run one or three Apache Kafka brokers until Ctrl-C: `make kafka`, ARGS="--brokers 3 --sasl --tls --acls".
 
-What they hold stays in --data for the next start, with the passwords and certificates that their clients need.
+Their data stays in --data for the next start, with the passwords and certificates for clients.
 """
 
 import argparse
@@ -18,7 +18,7 @@ FIRST_PORT = 9092
 
 
 def main() -> int:
-    """Starts the brokers that the command line asks for, and stops them at its end; the exit status."""
+    """Runs the brokers of the command line until a signal; returns the exit status."""
     options = parser().parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -38,34 +38,35 @@ def main() -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the command line takes."""
     parser = argparse.ArgumentParser(prog="make kafka", description=__doc__)
-    parser.add_argument("--brokers", type=int, choices=(1, 3), default=1, help="how many (default: %(default)s)")
     parser.add_argument(
-        "--port", type=int, default=FIRST_PORT, help="the first broker's, 0 for a free one (default: %(default)s)"
+        "--brokers", type=int, choices=(1, 3), default=1, help="number of brokers (default: %(default)s)"
     )
-    parser.add_argument("--sasl", action="store_true", help="ask for a user and password, by SCRAM-SHA-512 or PLAIN")
-    parser.add_argument("--tls", action="store_true", help="encrypt, by certificates of an authority made for them")
+    parser.add_argument(
+        "--port", type=int, default=FIRST_PORT, help="port of the first broker, 0 for a free one (default: %(default)s)"
+    )
+    parser.add_argument("--sasl", action="store_true", help="require user and password, with SCRAM-SHA-512 or PLAIN")
+    parser.add_argument("--tls", action="store_true", help="encrypt, with certificates of a generated authority")
     parser.add_argument(
         "--client-certificates",
         choices=CLIENT_CERTIFICATES,
         default="none",
-        help="whether clients show one, with --tls (default: %(default)s)",
+        help="client certificates, with --tls (default: %(default)s)",
     )
-    parser.add_argument("--acls", action="store_true", help="give rights by access control lists; admin has all")
-    parser.add_argument("--data", type=Path, help="what they hold (default: out/kafka-1 or -3, then the options)")
+    parser.add_argument("--acls", action="store_true", help="authorize with access control lists; admin has all rights")
+    parser.add_argument("--data", type=Path, help="data folder (default: out/kafka-1 or -3, then the options)")
     return parser
 
 
 def folder_of(options: argparse.Namespace, access: Access) -> Path:
-    """Where the brokers keep what they hold: one place for each access, which is made with the folder."""
+    """Returns the brokers' folder, a separate one for each combination of access options."""
     name = "-".join([f"kafka-{options.brokers}", *str(access).replace("--", "").split()])
     folder: Path = options.data or DATA.with_name(name)
     return folder.resolve()
 
 
 def serve(folder: Path, options: argparse.Namespace, access: Access) -> None:
-    """Runs the brokers until a signal, and says how they are reached."""
+    """Runs the brokers until a signal, and prints how to connect."""
     began_s = time.monotonic()
     with Cluster(folder, options.brokers, options.port, access=access) as cluster:
         print(f"brokers at {cluster.bootstrap} after {time.monotonic() - began_s:.1f} s, data in {folder}")

@@ -1,7 +1,8 @@
-"""What brokers ask of clients: SASL, TLS, rights by access control lists; with the files that it takes.
+"""Access options of brokers: SASL, TLS, and access control lists, with their files.
 
-Two users exist: `admin`, who may do everything and is the brokers themselves, and `oncegate`, who may do what lists
-say. Their passwords, certificates and keys are made once, below the brokers' folder, readable by its owner alone.
+There are two users: `admin`, who has all rights and is used by the brokers themselves, and `oncegate`, whose rights are
+defined by ACLs. Their passwords, certificates and keys are generated once, below the brokers' folder, readable only by
+its owner.
 """
 
 import secrets
@@ -21,12 +22,14 @@ _SCRAM_LOGIN = f"{_LOGIN}.scram.ScramLoginModule required;"
 
 
 class AccessRefused(ValueError):
-    """What is asked for contradicts itself, or what the folder was made with; one line."""
+    """Access options contradict each other, or those with which the folder was created; one line."""
 
 
 @dataclass(frozen=True)
 class Access:
-    """What a cluster asks. `client_certificates` as Kafka's `ssl.client.auth`; `acls`: who is no admin needs rights."""
+    """Access options of a cluster. `client_certificates`: Kafka's `ssl.client.auth`; `acls`: users other than admin
+    need rights.
+    """
 
     sasl: bool = False
     tls: bool = False
@@ -34,25 +37,27 @@ class Access:
     acls: bool = False
 
     def __post_init__(self) -> None:
-        """Raises AccessRefused where one option does nothing without another."""
+        """Raises AccessRefused if an option has no effect without another."""
         if self.client_certificates != "none" and not self.tls:
-            raise AccessRefused("--client-certificates does nothing without --tls")
+            raise AccessRefused("--client-certificates has no effect without --tls")
         if self.acls and not self.sasl and self.client_certificates == "none":
-            raise AccessRefused("--acls needs to know who asks: add --sasl, or --tls --client-certificates requested")
+            raise AccessRefused(
+                "--acls needs authenticated users: add --sasl, or --tls --client-certificates requested"
+            )
 
     def __str__(self) -> str:
-        """The options, as on a command line."""
+        """Returns the options as on a command line."""
         certificates = "" if self.client_certificates == "none" else f"--client-certificates {self.client_certificates}"
         flags = ["--sasl" * self.sasl, "--tls" * self.tls, certificates, "--acls" * self.acls]
         return " ".join(option for option in flags if option)
 
     @property
     def protocol(self) -> str:
-        """Kafka's name of how clients connect."""
+        """Kafka's security protocol for clients."""
         return ("SASL_" if self.sasl else "") + ("SSL" if self.tls else "PLAINTEXT")
 
     def properties(self, files: "Files", listeners: Sequence[str] = ("clients",)) -> dict[str, str]:
-        """Gives the properties of a broker for this: of its controller, and of its listeners, in small letters."""
+        """Returns a broker's properties for these options, for its controller and its listeners (lower-case names)."""
         settings: dict[str, str] = {}
         if self.sasl:
             settings |= {
@@ -72,7 +77,7 @@ class Access:
             settings |= {
                 f"listener.name.{listener}.ssl.client.auth": self.client_certificates for listener in listeners
             }
-            # Without SASL controllers know one another by their certificates.
+            # Without SASL, controllers authenticate each other by their certificates.
             settings["listener.name.controller.ssl.client.auth"] = "none" if self.sasl else "required"
         if self.acls:
             settings["authorizer.class.name"] = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -80,7 +85,7 @@ class Access:
         return settings
 
     def parameters(self, files: "Files", user: str = CLIENT) -> dict[str, str]:
-        """Gives what a client says of itself, by the names that a ledger's URL has."""
+        """Returns a client's parameters, with the names used in a ledger's URL."""
         parameters = {"security_protocol": self.protocol}
         if self.sasl:
             parameters |= {
@@ -95,26 +100,28 @@ class Access:
         return parameters
 
     def query(self, files: "Files") -> str:
-        """Gives the same as the query of a URL."""
+        """Returns the parameters as the query of a URL."""
         return "&".join(f"{name}={quote(value, safe='/')}" for name, value in self.parameters(files).items())
 
 
-# Brokers that ask nothing.
+# Brokers without authentication.
 OPEN = Access()
 
 
 class Files:
-    """Names the files of passwords, certificates and keys below a cluster's folder, and makes them once."""
+    """Files of passwords, certificates and keys below a cluster's folder, generated once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "access"
         self._options = self._folder / "options"
         self.authority = self._folder / "ca.pem"
-        # Key and certificate in one file, as Kafka takes them.
+        # Key and certificate in one file, as Kafka requires.
         self.broker = self._folder / "broker.pem"
 
     def make(self, access: Access) -> None:
-        """Makes the cluster's folder and these files, once; AccessRefused where it was made with another access."""
+        """Creates the cluster's folder and these files once. Raises AccessRefused if it was created
+        with other options.
+        """
         made = self._made_with()
         if made is None:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -123,29 +130,25 @@ class Files:
         elif made != str(access):
             folder = self._folder.parent
             raise AccessRefused(
-                f"{folder} was made with {made or 'no access options'}: give the same, or another --data"
+                f"{folder} was created with {made or 'no access options'}: use the same, or another --data"
             )
 
     def _made_with(self) -> str | None:
-        """The options that the folder was made with; None: there are no brokers in it."""
+        """Returns the options with which the folder was created; None without brokers in it."""
         if self._options.exists():
             return self._options.read_text()
         return "" if (self._folder.parent / "broker-1").exists() else None
 
     def password_file(self, user: str) -> Path:
-        """Where a user's password stands."""
         return self._folder / f"{user}.password"
 
     def password(self, user: str) -> str:
-        """A user's password."""
         return self.password_file(user).read_text()
 
     def certificate(self, user: str) -> Path:
-        """Where a user's certificate stands."""
         return self._folder / f"{user}.pem"
 
     def key(self, user: str) -> Path:
-        """Where the key of a user's certificate stands."""
         return self._folder / f"{user}.key"
 
     def _make_all(self) -> None:
@@ -156,7 +159,7 @@ class Files:
             key, certificate = authority.signed(user)
             _write(self.key(user), key)
             _write(self.certificate(user), certificate)
-            # Letters that neither JAAS nor a shell reads as their own.
+            # characters without a special meaning in JAAS and shells
             _write(self.password_file(user), secrets.token_urlsafe(24).encode())
 
 
@@ -166,6 +169,6 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _plain(files: Files) -> str:
-    """Who may log in by PLAIN, and the brokers' own login, as JAAS has it."""
+    """Returns JAAS's PLAIN configuration: the users, and the brokers' own login."""
     users = " ".join(f'user_{user}="{files.password(user)}"' for user in USERS)
     return f'{_LOGIN}.plain.PlainLoginModule required username="{ADMIN}" password="{files.password(ADMIN)}" {users};'

@@ -1,6 +1,6 @@
-"""Makes an authority of its own and certificates that it signs, as PEM, for brokers and clients of this machine.
+"""Generates an authority and certificates signed by it, as PEM, for brokers and clients on this machine.
 
-They are valid from 2020 to 2049 whatever the clock says, and the authority's key is kept nowhere.
+They are valid from 2020 to 2049 regardless of the clock; the authority's key is not stored.
 """
 
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ _HOSTS = ("localhost", "127.0.0.1")
 
 
 class Authority:
-    """Signs certificates; `pem` is its own, by which they are trusted."""
+    """Signs certificates; `pem` is its own certificate, to be trusted by clients."""
 
     def __init__(self, name: str = "oncegate test authority") -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
@@ -31,7 +31,9 @@ class Authority:
         self.pem = certificate.public_bytes(Encoding.PEM)
 
     def signed(self, name: str, hosts: tuple[str, ...] = _HOSTS, until: datetime = UNTIL) -> tuple[bytes, bytes]:
-        """Makes a key and its certificate for `CN=name`, good for servers on `hosts` and for clients: both as PEM."""
+        """Generates a key and a certificate for `CN=name`, valid for servers on `hosts` and for clients; returns both
+        as PEM.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
         both = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
         certificate = (

@@ -1,4 +1,4 @@
-"""Starts, stops, kills and pauses one or three Apache Kafka brokers as processes of this machine."""
+"""Starts, stops, kills and pauses one or three Apache Kafka brokers as processes on this machine."""
 
 import os
 import signal
@@ -16,25 +16,25 @@ from deploy.kafka.probe import ADDRESS, brokers_seen
 from deploy.kafka.properties import Ports, as_file, properties
 from deploy.ports import free_ports
 
-# A broker starts in two seconds, three of them in twelve on a busy machine.
+# One broker starts in two seconds, three in twelve on a busy machine.
 START_S = 120
-# The last broker of three waits minutes for a quorum that has gone; it is killed after this.
+# The last of three brokers would wait minutes for its lost quorum; it is killed after this.
 STOP_S = 10
-# Of a cluster that lives as long as its folder; 22 characters, as Kafka's own are.
+# Constant for the folder's lifetime; 22 characters, like Kafka's own ids.
 CLUSTER_ID = "b25jZWdhdGUtdGVzdC0wMQ"
 HEAP = "256m"
 _LOG_LEVEL = "-Dorg.slf4j.simpleLogger.defaultLogLevel"
 
 
 class BrokerDied(RuntimeError):
-    """A broker ended at its start, or does not answer; the end of its log says why."""
+    """A broker exited during its start, or does not respond; the message has the end of its log."""
 
 
 class Cluster:
-    """Brokers 1 to `brokers` over a folder; what they hold outlives them. Use as a context, or call `start`, `stop`.
+    """Brokers 1 to `brokers` over a folder, which keeps their data. Use as a context, or call `start` and `stop`.
 
-    `first_port`: broker n listens on `first_port + n - 1`; without it on free ports. `more`: properties of each broker.
-    `access`: what it asks of clients; `files`: what they need for it, there from the first start on.
+    `first_port`: broker n listens on `first_port + n - 1`; by default on free ports. `more`: properties of each broker.
+    `access`: their access options; `files`: passwords and certificates, created at the first start.
     """
 
     def __init__(
@@ -55,16 +55,15 @@ class Cluster:
 
     @property
     def bootstrap(self) -> str:
-        """What clients are given: host and port of each broker, joined by commas."""
+        """Addresses for clients: host and port of each broker, separated by commas."""
         return ",".join(f"{ADDRESS}:{port.clients}" for port in self.ports)
 
     def ledger(self, prefix: str) -> str:
-        """Gives the URL of a ledger below `prefix`, in one copy, its key bare: to try and to measure."""
+        """Returns the URL of a ledger below `prefix` with one replica and a bare key, for tests and measurements."""
         return f"kafka://{self.bootstrap}/{prefix}?replication=1&min_insync=1&bare_key=yes"
 
     @property
     def nodes(self) -> range:
-        """The brokers' numbers, from 1."""
         return range(1, len(self.ports) + 1)
 
     def __enter__(self) -> "Cluster":
@@ -75,9 +74,10 @@ class Cluster:
         self.stop()
 
     def start(self) -> None:
-        """Starts all brokers; returns when each answers and knows of all. BrokerDied with its log where one ends.
+        """Starts all brokers; returns once each responds and knows the others. Raises BrokerDied with the log if one
+        exits.
 
-        AccessRefused: the folder was made with another access.
+        Raises AccessRefused if the folder was created with other access options.
         """
         self.files.make(self.access)
         try:
@@ -90,12 +90,12 @@ class Cluster:
             raise
 
     def start_node(self, node: int) -> None:
-        """Starts one broker again, with what it held; returns when it answers."""
+        """Restarts one broker with its data; returns once it responds."""
         self._spawn(node)
         self._await(node, 1)
 
     def stop(self) -> None:
-        """Stops what runs: all are asked at once, and killed when they take too long."""
+        """Stops all brokers concurrently; kills those that take too long."""
         for process in self._processes.values():
             process.send_signal(signal.SIGCONT)
             process.terminate()
@@ -103,20 +103,20 @@ class Cluster:
             self._gone(node)
 
     def kill_node(self, node: int) -> None:
-        """Kills one broker at once, as a failure of its machine would."""
+        """Kills one broker, like a machine failure."""
         self._processes[node].kill()
         self._gone(node)
 
     def pause_node(self, node: int) -> None:
-        """Stops one broker's time; its connections stay open and nothing answers."""
+        """Suspends one broker: its connections stay open, and nothing responds."""
         self._processes[node].send_signal(signal.SIGSTOP)
 
     def resume_node(self, node: int) -> None:
-        """Lets a paused broker go on."""
+        """Resumes a suspended broker."""
         self._processes[node].send_signal(signal.SIGCONT)
 
     def log(self, node: int) -> str:
-        """What a broker printed, over all its starts."""
+        """Returns a broker's output over all its starts."""
         return (self.folder / f"broker-{node}.log").read_text()
 
     def _spawn(self, node: int) -> None:
@@ -133,7 +133,9 @@ class Cluster:
             )
 
     def _format(self, node: int, properties_file: Path) -> None:
-        """Makes a broker's folder. Passwords go by a file of Java's: a command line is seen by everyone."""
+        """Formats a broker's folder. Passwords are passed in an argument file of Java, since every user can see command
+        lines.
+        """
         command = ["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties_file)]
         if self.access.sasl:
             for user in USERS:
@@ -148,15 +150,15 @@ class Cluster:
         finally:
             arguments.unlink()
         if done.returncode:
-            raise BrokerDied(f"broker {node} has no folder: {done.stdout[-500:]}{done.stderr[-1000:]}")
+            raise BrokerDied(f"broker {node} could not format its folder: {done.stdout[-500:]}{done.stderr[-1000:]}")
 
     def _await(self, node: int, brokers: int) -> None:
         end = time.monotonic() + START_S
         while brokers_seen(self.ports[node - 1].clients, self.access, self.files) < brokers:
             if self._processes[node].poll() is not None:
-                raise BrokerDied(f"broker {node} ended at its start:\n{self.log(node)[-2000:]}")
+                raise BrokerDied(f"broker {node} exited during its start:\n{self.log(node)[-2000:]}")
             if time.monotonic() > end:
-                raise BrokerDied(f"broker {node} does not answer after {START_S} s:\n{self.log(node)[-2000:]}")
+                raise BrokerDied(f"broker {node} does not respond after {START_S} s:\n{self.log(node)[-2000:]}")
             time.sleep(0.05)
 
     def _gone(self, node: int) -> None:
@@ -169,20 +171,20 @@ class Cluster:
 
 
 def require_free(port: int) -> None:
-    """Raises BrokerDied where somebody listens on the port: another broker there would answer for the one to start."""
+    """Raises BrokerDied if the port is in use: another broker there would respond for the new one."""
     with closing(socket.socket()) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((ADDRESS, port))
         except OSError as error:
             raise BrokerDied(
-                f"port {port} is taken ({error.strerror}): stop what listens there, or take another"
+                f"port {port} is in use ({error.strerror}): stop the process that listens there, or choose another"
             ) from None
 
 
 def _options(*options: str) -> list[str]:
-    """What Java is told, before and behind the name of the class that it runs."""
+    """Returns Java's options, the class name and its arguments."""
     memory = [f"-Xms{HEAP}", f"-Xmx{HEAP}", "-XX:+UseSerialGC", "-Djava.awt.headless=true"]
-    # A broker that is killed removes no file of its own; Java does not look at TMPDIR by itself.
+    # A killed broker leaves its temporary files; Java ignores TMPDIR.
     traces = ["-XX:-UsePerfData", f"-Djava.io.tmpdir={os.environ.get('TMPDIR') or gettempdir()}"]
     return [*memory, *traces, f"{_LOG_LEVEL}=warn", "-cp", f"{fetched()}/*", *options]

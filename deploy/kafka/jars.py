@@ -1,8 +1,7 @@
-"""Fetches jars from Maven Central, by the Ivy that PySpark brings, and checks the hash of each.
+"""Fetches jars from Maven Central with PySpark's Ivy, and verifies their hashes.
 
-python -m deploy.kafka.jars              fetch a broker's, or say that they are there
-python -m deploy.kafka.jars connector    those of Spark's Kafka source
-python -m deploy.kafka.jars tools        that of Kafka's command line tools
+python -m deploy.kafka.jars              the broker's jars, unless they are there python -m deploy.kafka.jars connector
+those of Spark's Kafka source python -m deploy.kafka.jars tools        those of Kafka's command line tools
 """
 
 import argparse
@@ -18,13 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).parent
-# 44 jars of 42 MB come in half a minute; a slow mirror may take ten times as long.
+# 44 jars of 42 MB take half a minute; a slow mirror may take ten times as long.
 FETCH_S = 600
 
 
 @dataclass(frozen=True)
 class JarSet:
-    """Names jars that are fetched together: a configuration of `ivy.xml`, with their hashes in a file of their own."""
+    """Jars that are fetched together: a configuration of `ivy.xml`, and the file with their hashes."""
 
     name: str
     folder: str
@@ -32,18 +31,18 @@ class JarSet:
 
 
 BROKER = JarSet("broker", "kafka-4.3.1", "jars.sha256")
-# Of the Spark before ours: for 4.3 there is none yet, and this one fits it.
+# For Spark 4.2: there is none for 4.3 yet, and this one works with it.
 CONNECTOR = JarSet("connector", "spark-kafka-4.2.0", "connector.sha256")
-# kafka-topics.sh, kafka-acls.sh and the others, over a broker's jars.
+# kafka-topics.sh, kafka-acls.sh and others, in addition to a broker's jars.
 TOOLS = JarSet("tools", "kafka-tools-4.3.1", "tools.sha256")
 
 
 class JarsMissing(RuntimeError):
-    """The jars could not be fetched, or are not those that the set's file of hashes names."""
+    """The jars could not be fetched, or do not match the set's hashes."""
 
 
 def fetched(jars: JarSet = BROKER) -> Path:
-    """Gives the folder with the jars, fetched once for each environment; JarsMissing says why it cannot."""
+    """Returns the folder of the jars, fetched once per environment. Raises JarsMissing with the reason."""
     folder = Path(sys.prefix) / jars.folder
     with open(folder.with_name(f"{jars.folder}.lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -53,7 +52,7 @@ def fetched(jars: JarSet = BROKER) -> Path:
 
 
 def java() -> str:
-    """Gives the command of the Java that JAVA_HOME names, else the first in the path."""
+    """Returns the Java command of JAVA_HOME, else the first in PATH."""
     home = os.environ.get("JAVA_HOME")
     return str(Path(home) / "bin/java") if home else "java"
 
@@ -74,7 +73,7 @@ def _fetch(jars: JarSet, folder: Path) -> None:
 
 
 def check(folder: Path, jars: JarSet = BROKER) -> None:
-    """Compares the jars with their hashes; JarsMissing names what is missing, more, or another."""
+    """Verifies the jars' hashes. Raises JarsMissing with the names of missing, additional or different ones."""
     named = (line.split() for line in (HERE / jars.hashes).read_text().splitlines())
     wanted = {name: digest for digest, name in named}
     checksums = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.glob("*.jar")}
@@ -85,13 +84,13 @@ def check(folder: Path, jars: JarSet = BROKER) -> None:
 def _ivy() -> Path:
     spark = importlib.util.find_spec("pyspark")
     if spark is None or spark.origin is None:
-        raise JarsMissing("PySpark is not installed, whose Ivy fetches the jars: run make setup")
+        raise JarsMissing("the jars are fetched with PySpark's Ivy, and PySpark is not installed: run make setup")
     (jar,) = (Path(spark.origin).parent / "jars").glob("ivy-*.jar")
     return jar
 
 
 if __name__ == "__main__":
     sets = {jar_set.name: jar_set for jar_set in (BROKER, CONNECTOR, TOOLS)}
-    parser = argparse.ArgumentParser(prog="python -m deploy.kafka.jars", description="Fetch jars, each with its hash.")
+    parser = argparse.ArgumentParser(prog="python -m deploy.kafka.jars", description="Fetch and verify jars.")
     parser.add_argument("jars", nargs="?", choices=sets, default=BROKER.name, help="which (default: %(default)s)")
     print(fetched(sets[parser.parse_args().jars]))

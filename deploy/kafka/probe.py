@@ -1,4 +1,4 @@
-"""Asks a broker over its own protocol, as its admin where it wants to know who asks."""
+"""Queries a broker over Kafka's protocol, authenticated as its admin if necessary."""
 
 import socket
 import ssl
@@ -15,7 +15,7 @@ _ANSWER_S = 3
 
 
 def brokers_seen(port: int, access: Access = OPEN, files: Files | None = None) -> int:
-    """How many brokers the one on this port knows of; 0 where it does not answer."""
+    """Returns the number of brokers known to the one on this port; 0 if it does not respond."""
     try:
         with connected(port, access, files) as stream:
             answer = asked(stream, _METADATA, struct.pack(">i", 0))
@@ -26,7 +26,9 @@ def brokers_seen(port: int, access: Access = OPEN, files: Files | None = None) -
 
 @contextmanager
 def connected(port: int, access: Access = OPEN, files: Files | None = None) -> Iterator[BinaryIO]:
-    """A connection to the broker on this port, logged in; OSError or struct.error where it does not answer."""
+    """Yields an authenticated connection to the broker on this port. Raises OSError or struct.error if it does not
+    respond.
+    """
     with socket.create_connection((ADDRESS, port), 1) as connection:
         connection.settimeout(_ANSWER_S)
         with _encrypted(connection, access, files) as secured, secured.makefile("rwb") as stream:
@@ -36,7 +38,7 @@ def connected(port: int, access: Access = OPEN, files: Files | None = None) -> I
 
 
 def asked(stream: BinaryIO, api: tuple[int, int], body: bytes) -> bytes:
-    """What is answered to a request of this API and version, behind its size and its number."""
+    """Returns the response to a request of this API and version, without its size and correlation id."""
     request = struct.pack(">hhih", *api, 1, 2) + b"up" + body
     stream.write(struct.pack(">i", len(request)) + request)
     stream.flush()
@@ -53,7 +55,9 @@ def _encrypted(connection: socket.socket, access: Access, files: Files | None) -
 
 
 def _log_in(stream: BinaryIO, password: str) -> None:
-    """By PLAIN (RFC 4616); a refusal ends the connection, so that what is asked next is not answered."""
+    """Authenticates with PLAIN (RFC 4616); after a refusal the connection ends, and the next
+    request gets no response.
+    """
     asked(stream, _SASL_HANDSHAKE, struct.pack(">h5s", 5, b"PLAIN"))
     proof = f"\0{ADMIN}\0{password}".encode()
     asked(stream, _SASL_AUTHENTICATE, struct.pack(">i", len(proof)) + proof)

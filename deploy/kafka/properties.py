@@ -1,4 +1,4 @@
-"""What a broker is told: the properties of each, as KRaft nodes that are broker and controller in one."""
+"""Properties of brokers, as KRaft nodes that are broker and controller in one."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from deploy.kafka.probe import ADDRESS
 
 @dataclass(frozen=True)
 class Ports:
-    """A broker's: `clients` for whom uses it, `controllers` for the others' votes."""
+    """Ports of a broker: `clients` for its users, `controllers` for the quorum."""
 
     clients: int
     controllers: int
@@ -19,7 +19,7 @@ class Ports:
 def properties(
     folder: Path, node: int, ports: Sequence[Ports], more: Mapping[str, str] = {}, access: Access = OPEN
 ) -> dict[str, str]:
-    """Gives the properties of broker `node`, counted from 1; `more` goes over what stands here."""
+    """Returns the properties of broker `node`, counted from 1; `more` takes precedence."""
     own = ports[node - 1]
     return {
         "process.roles": "broker,controller",
@@ -33,7 +33,7 @@ def properties(
         "log.dirs": str(folder / f"broker-{node}"),
         "auto.create.topics.enable": "false",
         "group.initial.rebalance.delay.ms": "0",
-        # Brokers judge records by the times that writers give them: an event of last year would be gone at once.
+        # Retention uses the records' own timestamps, so an event of last year would be deleted at once.
         "log.retention.ms": "-1",
         **_copies(len(ports)),
         **access.properties(Files(folder)),
@@ -42,12 +42,14 @@ def properties(
 
 
 def as_file(settings: Mapping[str, str]) -> str:
-    """Writes properties as the text of their file."""
+    """Formats properties as a file."""
     return "".join(f"{name}={value}\n" for name, value in settings.items())
 
 
 def _copies(brokers: int) -> dict[str, str]:
-    """As many copies as brokers, one of which may be missing; a few partitions, since a test uses few."""
+    """Returns replication settings: as many replicas as brokers, one of which may be missing; few partitions, for
+    tests.
+    """
     copies, in_sync = str(min(brokers, 3)), str(max(1, min(brokers, 3) - 1))
     internal = ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
     return {

@@ -15,7 +15,7 @@
     - TooManyNamespaces       the limit of namespaces is reached: delete one, or raise the gateway's limit
     - NotEmpty                the namespace to be deleted is not empty
     - OtherDriver             the producer belongs to another driver
-    - NotRegistered           the gateway does not know the producer or driver, or not in this epoch
+    - NotRegistered           the producer or driver is not registered, or only under another epoch
     - OffsetTrimmed           rows below `.low_offset` were deleted by the topic's retention
   + Stopped                 this attempt cannot continue; a person or the owner of the retries must act
     - SecondWrite             one run writes to one topic twice under the same name
@@ -158,7 +158,7 @@ class OtherDriver(Refused):
 
 
 class NotRegistered(Refused):
-    """The gateway does not know the producer or driver, or not in this epoch."""
+    """The producer or driver is not registered at the gateway, or only under another epoch."""
 
 
 class OffsetTrimmed(Refused):

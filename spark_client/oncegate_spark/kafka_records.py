@@ -1,7 +1,7 @@
-"""Checks records of Kafka topics by the headers that the gateway gave them: which are doubled, missing, or foreign.
+"""Checks records of Kafka topics by the headers that the gateway adds: finds duplicates, gaps and foreign records.
 
 The headers are `oncegate-ns`, `oncegate-producer` (UTF-8), `oncegate-epoch`, `oncegate-seq` (8 bytes each, big-endian).
-Pure: whoever reads the topics hands over what was read, whatever the Kafka client, as arrays or as lists of headers.
+No I/O: the caller reads the topics with any Kafka client, and passes arrays or lists of headers.
 """
 
 import sys
@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-# What an ordered partition of a source has written: its sequences go on from epoch to epoch.
+# Prefix of registered producers, whose sequences continue across epochs.
 SOURCE = "producer:"
 _NAMES = [f"oncegate-{name}" for name in ("ns", "producer", "epoch", "seq")]
 _NUMBER_BYTES = 8
-# Records that are taken in at once.
+# Number of records merged at once.
 _PENDING = 1 << 18
 _LISTED = 1 << 14
 _SPANS = pa.schema([("key", pa.int64()), ("first", pa.uint64()), ("last", pa.uint64())])
@@ -25,11 +25,11 @@ _Key = tuple[str, str, int | None]
 
 
 class RecordCheck:
-    """Takes records in any order, and tells for each writer which of its sequences came twice, or not at all.
+    """Accepts records in any order, and finds duplicate and missing sequences per writer.
 
-    A writer is a namespace, a producer and an epoch; of a producer that was registered (`producer:…`) all epochs are
-    one writer, whose epoch is null. Read with `isolation.level=read_committed`: what was aborted is no record.
-    Memory: 24 bytes for each run of sequences without a gap, and some hundred for each writer; none for a record.
+    A writer is a namespace, a producer and an epoch. All epochs of a registered producer (`producer:…`) are one writer,
+    whose epoch is null. Read with `isolation.level=read_committed`, so that aborted records are excluded. Memory: 24
+    bytes per gapless run of sequences and some hundred bytes per writer, none per record.
     """
 
     def __init__(self) -> None:
@@ -41,33 +41,35 @@ class RecordCheck:
         self._pending: list[Any] = []
 
     def add(self, headers: Any) -> None:
-        """Takes records by their headers.
+        """Adds records by their headers.
 
-        `headers`: an Arrow array of list<struct<key: string, value: binary>>, as Spark's Kafka source has it with
-        `includeHeaders`, or a pandas Series of the same; an Arrow table, record batch or pandas DataFrame with a column
-        `headers`; or any iterable with a list of (name, bytes) for each record, as confluent-kafka and aiokafka give
-        it, None or empty where a record has none. ValueError: it is none of these; of an iterable what came before was
-        taken.
+        `headers`: an Arrow array of list<struct<key: string, value: binary>>, as from Spark's Kafka source with
+        `includeHeaders`, or a pandas Series of it; an Arrow table, record batch or pandas DataFrame with a column
+        `headers`; or an iterable of lists of (name, bytes), as from confluent-kafka and aiokafka, with None or an empty
+        list for a record without headers.
+
+        Raises ValueError for other types; the earlier records of an iterable were added.
         """
         for some in _arrays(headers):
             table, foreign = _marked(some)
             self._foreign += foreign
             if table.num_rows:
                 self._pending.append(self._numbered(table))
-        # As many as there are runs: each of these is gone through once for as many records.
+        # Merging passes over all runs, so as many records as runs are collected first.
         if sum(table.num_rows for table in self._pending) > max(_PENDING, self._seen.num_rows):
             self._take_in()
 
     def findings(self) -> pa.Table:
-        """Tells what was found: a row for each writer, and last one for records without the gateway's headers.
+        """Returns the findings: one row per writer, and a last one for records without the gateway's headers.
 
-        namespace, producer  string; both null of records that have not the headers, whole and in their form
-        epoch                uint64; null of a registered producer: all of its epochs
-        records              int64, how many there were
-        duplicates           int64: with a sequence that another of them has
-        missing              uint64, how many sequences did not come: below the highest; of a registered producer also
-                             above the lowest
-        lowest, highest      uint64, of the sequences that came
+        namespace, producer  string; both null for records without complete, well-formed headers
+        epoch                uint64; null for a registered producer: all of its epochs
+        records              int64, number of records
+        duplicates           int64, number of records that repeat a sequence
+        missing              uint64, number of missing sequences below the highest; for a registered producer, above
+            the
+                             lowest
+        lowest, highest      uint64, of the sequences present
         """
         self._take_in()
         keys = list(self._ids)
@@ -75,7 +77,7 @@ class RecordCheck:
         whole = [("first", "min"), ("last", "max"), ("rows", "sum")]
         by_key = spans.group_by("key", use_threads=False).aggregate(whole).sort_by("key")
         lowest, highest, there = (by_key[name].combine_chunks() for name in ("first_min", "last_max", "rows_sum"))
-        # They begin with 0, but for a source's, which may have begun anywhere.
+        # Sequences begin at 0, except those of a source, which may begin anywhere.
         begins = pc.if_else(pa.array(map(_is_source, keys), pa.bool_()), lowest, pa.scalar(0, pa.uint64()))
         missing = pc.subtract(pc.add(pc.subtract(highest, begins), _ONE), there)
         counts = pa.array(self._records, pa.int64()), pa.array(self._doubled, pa.int64())
@@ -86,10 +88,10 @@ class RecordCheck:
         return pa.concat_tables([findings, pa.Table.from_pylist([{"records": self._foreign}], _FINDINGS)])
 
     def missing(self) -> pa.Table:
-        """Names the sequences that are missing: namespace, producer, epoch, and from `first` to `last`, both missing.
+        """Returns the missing sequences: namespace, producer, epoch, and inclusive spans from `first` to `last`.
 
-        In order of sequences for each writer. What each means is said by `findings`; what a writer lost behind the
-        highest that came cannot be known here.
+        Sorted by sequence within each writer; `findings` defines missing. Losses above a writer's highest sequence are
+        not detectable.
         """
         self._take_in()
         key, first, last = self._seen["key"], self._seen["first"], self._seen["last"]
@@ -102,12 +104,12 @@ class RecordCheck:
         return self._shown(spans)
 
     def duplicated(self) -> pa.Table:
-        """Names the sequences that came more than once, in the form of `missing`."""
+        """Returns the sequences present more than once, in the format of `missing`."""
         self._take_in()
         return self._shown(self._repeated)
 
     def _numbered(self, table: pa.Table) -> pa.Table:
-        """The records (key, seq) of a table with namespace, producer, epoch and seq; counts them by writer."""
+        """Returns (key, seq) for records with namespace, producer, epoch and seq; counts them by writer."""
         names = ["namespace", "producer", "epoch"]
         counted = table.group_by(names, use_threads=False).aggregate([([], "count_all")])
         ids = []
@@ -165,15 +167,15 @@ def _columns(table: pa.Table) -> dict[str, Any]:
 
 
 def _text_of(names: pa.Table) -> Any:
-    """One text for each (namespace, producer, epoch); a namespace has no blank in it."""
+    """Returns one text per (namespace, producer, epoch); a namespace contains no blank."""
     epoch = pc.fill_null(names["epoch"].cast(pa.string()), "")
     return pc.binary_join_element_wise(names["namespace"], epoch, names["producer"], " ").combine_chunks()
 
 
 def _arrays(headers: Any) -> Iterator[pa.Array]:
-    """What was given as arrays of HEADERS."""
+    """Yields the input as arrays of HEADERS."""
     if type(headers).__module__.startswith("pyspark."):
-        raise ValueError("a DataFrame of Spark is checked by check_records(df)")
+        raise ValueError("headers is a Spark DataFrame: use check_records(df)")
     if isinstance(headers, pa.Table | pa.RecordBatch) or type(headers).__name__ == "DataFrame":
         headers = headers["headers"]
     if isinstance(headers, pa.ChunkedArray):
@@ -190,11 +192,13 @@ def _checked(headers: Any) -> pa.Array:
     try:
         return headers.cast(HEADERS) if isinstance(headers, pa.Array) else pa.array(headers, HEADERS)
     except (pa.ArrowException, TypeError) as error:
-        raise ValueError(f"headers of records are {HEADERS}, or lists of (name, bytes): {error}") from error
+        raise ValueError(f"headers must be {HEADERS}, or lists of (name, bytes): {error}") from error
 
 
 def _marked(array: pa.Array) -> tuple[pa.Table, int]:
-    """Namespace, producer, epoch and seq of the records that have them in their form; how many have not."""
+    """Returns namespace, producer, epoch and seq of records with well-formed headers, and the
+    number of other records.
+    """
     items, rows = array.flatten(), pc.list_parent_indices(array)
     names, values = (items.field(part) for part in ("key", "value"))
     marks_by_name = [_last_of(name, names, rows, values) for name in _NAMES]
@@ -213,7 +217,9 @@ def _marked(array: pa.Array) -> tuple[pa.Table, int]:
 
 
 def _last_of(name: str, names: Any, rows: Any, values: Any) -> pa.Table:
-    """Row and value of each header of this name, the last one of each row: the gateway's stand behind the row's own."""
+    """Returns row and value of the last header with this name in each row: the gateway appends its headers to the row's
+    own.
+    """
     is_one = pc.equal(names, name)
     last = pa.table({"row": rows.filter(is_one), "value": values.filter(is_one)}).combine_chunks()
     if not last.num_rows:
@@ -223,7 +229,7 @@ def _last_of(name: str, names: Any, rows: Any, values: Any) -> pa.Table:
 
 
 def _decoded(column: Any) -> pa.Array:
-    """The texts of a column of bytes; null where they are none. Each different one is looked at once."""
+    """Decodes a column of UTF-8 bytes; null where invalid. Decodes each distinct value once."""
     encoded = column.dictionary_encode()
     texts = [_text(value) for value in encoded.dictionary.to_pylist()]
     return pc.take(pa.array(texts, pa.string()), encoded.indices)
@@ -237,7 +243,7 @@ def _text(data: bytes) -> str | None:
 
 
 def _numbers(column: Any) -> pa.Array:
-    """Big-endian numbers of 8 bytes each as uint64."""
+    """Decodes big-endian numbers of 8 bytes to uint64."""
     fixed = column.cast(pa.binary(_NUMBER_BYTES))
     numbers = pa.Array.from_buffers(pa.uint64(), len(fixed), [None, fixed.buffers()[1]], offset=fixed.offset)
     if sys.byteorder == "big":
@@ -252,7 +258,7 @@ def _numbers(column: Any) -> pa.Array:
 
 
 def _begins(keys: Any) -> Any:
-    """Where another key begins than that of the row before."""
+    """Returns a mask of the rows whose key differs from the previous row's."""
     keys = keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
     if not len(keys):
         return pa.array([], pa.bool_())
@@ -260,10 +266,9 @@ def _begins(keys: Any) -> Any:
 
 
 def _joined(seen: pa.Table, points: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Takes points (key, seq, count_all), each once, into runs; both are gone through once, sorted.
+    """Merges points (key, seq, count_all), each once, into runs, in one pass over both in sorted order.
 
-    Returns the runs, none touching another, sorted; and of the points that came again key, seq and `copies`: how often,
-    beyond the first time.
+    Returns the sorted, disjoint runs, and the repeated points as key, seq and `copies`, the number of repeats.
     """
     nothing = pa.nulls(seen.num_rows, pa.int64())
     spans = seen.append_column("last_of_run", seen["last"]).append_column("run", seen["key"])
@@ -279,7 +284,7 @@ def _joined(seen: pa.Table, points: pa.Table) -> tuple[pa.Table, pa.Table]:
             "count": points["count_all"],
         }
     )
-    # A run stands before the point that it begins with, for sorting keeps the order of what is alike.
+    # A run precedes the point that it begins with, since sorting is stable.
     every = pa.concat_tables([spans, alone]).combine_chunks()
     is_point = pa.concat_arrays([pa.array([False]).take(_zeros(seen.num_rows)), pa.array([True]).take(_zeros(count))])
     every = every.append_column("is_point", is_point)
@@ -298,7 +303,7 @@ def _zeros(count: int) -> pa.Array:
 
 
 def _closed(spans: pa.Table) -> pa.Table:
-    """Makes one run of those that touch; they are sorted, and none lies in another."""
+    """Joins adjacent runs; the input is sorted and disjoint."""
     if not spans.num_rows:
         return spans
     key, first, last = (spans[name].combine_chunks() for name in _SPANS.names)

@@ -153,7 +153,7 @@ def test_a_part_of_an_array_is_taken_alone() -> None:
 
 @pytest.mark.parametrize("given", [[1], [[("a", "b", "c")]], pa.array([1]), "x"])
 def test_an_invalid_header_is_refused(given: Any) -> None:
-    with pytest.raises(ValueError, match="headers of records are"):
+    with pytest.raises(ValueError, match="headers must be"):
         RecordCheck().add(given)
 
 

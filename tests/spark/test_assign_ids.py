@@ -93,7 +93,7 @@ def test_numbering_rows_as_spark_does_is_not_the_same_when_the_file_is_cut(spark
 def test_files_whose_rows_spark_does_not_number_are_refused(spark: Any, tmp_path: Path, kind: str) -> None:
     folder = str(tmp_path / kind)
     spark.range(3).selectExpr("cast(id as string) value").write.format(kind).save(folder)
-    with pytest.raises(Refused, match=r"for Parquet alone.*splits depend on the number of cores"):
+    with pytest.raises(Refused, match=r"only for Parquet.*splits depend on the number of cores"):
         assign_ids(spark.read.format(kind).load(folder), "source")
 
 
@@ -127,7 +127,7 @@ def test_rows_that_were_multiplied_have_no_place_of_their_own(spark: Any, files:
 def test_rows_multiplied_before_the_plan_begins_are_refused(spark: Any, files: str, job: Job) -> None:
     """A plan that was cut off shows one leaf, whatever was above it: copies would share an id, and all but one would be
     lost."""
-    message = r"sees no source here: LogicalRDD.*before foreachBatch, on the stream.*by=\"content\""
+    message = r"finds no source: LogicalRDD.*on the stream, before foreachBatch.*by=\"content\""
     twice = spark.read.parquet(files).select("n", F.explode(F.array(F.lit(1), F.lit(2))).alias("part"))
     kafka = ["'a' topic", "0 partition", "n offset", "part"]
     for cut in (twice.localCheckpoint(), spark.createDataFrame(twice.limit(4).rdd, "n bigint, part int")):
@@ -163,7 +163,7 @@ def test_a_topic_of_ours_is_a_source(job: Job) -> None:
 
 def test_a_column_that_differs_only_in_case_is_not_overwritten(spark: Any) -> None:
     df = spark.createDataFrame([("mine", 1)], "Oncegate_ID string, n int")
-    with pytest.raises(BadOption, match="a column Oncegate_ID already; give another name= than oncegate_id"):
+    with pytest.raises(BadOption, match="column Oncegate_ID already exists; choose another name= than oncegate_id"):
         assign_ids(df, "content")
     with conf(spark, spark__sql__caseSensitive="true"):
         assert assign_ids(df, "content").columns == ["Oncegate_ID", "n", "oncegate_id"]
@@ -251,7 +251,7 @@ def test_rows_that_run_together_in_a_naive_text_have_ids_of_their_own(spark: Any
 
 def test_a_column_without_a_text_of_its_own_is_refused_on_the_driver(spark: Any) -> None:
     for column in ("array(1.5D)", "interval 1 day", "parse_json('1')"):
-        with pytest.raises(Refused, match=r"column v holds .* no text that is always the same"):
+        with pytest.raises(Refused, match=r"column v holds .* no stable text"):
             assign_ids(spark.sql(f"select {column} v"), "content")
 
 
@@ -303,7 +303,7 @@ def test_a_position_is_a_rows_number_in_a_total_order(spark: Any, files: str) ->
 
 def test_two_rows_that_tie_in_the_order_fail_the_job(spark: Any, files: str) -> None:
     read = spark.read.parquet(files)
-    with pytest.raises(Exception, match=r"two rows agree in \['text'\]; which of them comes first"):
+    with pytest.raises(Exception, match=r"two rows agree in \['text'\]; which of them comes first is not stable"):
         assign_ids(read, "position", order_by=["text"], scope="s").collect()
     nulls = spark.sql("select cast(null as int) v union all select null")
     with pytest.raises(Exception, match="two rows agree in"):
@@ -315,9 +315,9 @@ def test_two_rows_that_tie_in_the_order_fail_the_job(spark: Any, files: str) -> 
     [
         ({"by": "rows"}, "source, content, position"),
         ({"by": "source", "cols": ["text"]}, "takes no cols; it takes topic"),
-        ({"by": "content", "cols": []}, "name each that counts once"),
+        ({"by": "content", "cols": []}, "name each relevant column once"),
         ({"by": "content", "cols": ["nope"]}, r"the rows have \['n', 'text'\]"),
-        ({"by": "content", "name": "n"}, "give another name="),
+        ({"by": "content", "name": "n"}, "choose another name="),
         ({"by": "position"}, "needs a total order"),
         ({"by": "position", "order_by": ["nope"], "scope": "s"}, r"there are \['n', 'text'\]"),
         ({"by": "position", "order_by": ["n"]}, 'scope="<a name for this input>"'),

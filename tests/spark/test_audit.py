@@ -93,5 +93,5 @@ def test_what_cannot_be_counted_is_refused_before_a_job_starts(spark: Any) -> No
     ):
         with pytest.raises(error, match=told):
             oncegate_spark.audit(df, id_col, time_col=time_col)
-    with pytest.raises(Refused, match=r"give spark.read for spark.readStream"):
+    with pytest.raises(Refused, match=r"use spark.read instead of spark.readStream"):
         oncegate_spark.audit(spark.readStream.format("rate").load(), "value")

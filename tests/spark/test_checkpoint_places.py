@@ -124,12 +124,12 @@ def test_unknown_facts_are_logged_before_the_first_batch(job: Job) -> None:
 def test_a_wrong_location_is_reported_before_the_first_batch(job: Job) -> None:
     job.add_file(1)
     (job.folder / "empty").mkdir()
-    with pytest.raises(Exception, match=r"/empty holds no offsets.*checkpointUrl.*nothing was written"):
+    with pytest.raises(Exception, match=r"/empty contains no offsets.*checkpointUrl.*nothing was written"):
         job.run(job.stream(), **job.options(checkpointUrl=(job.folder / "empty").as_uri()))
     other = Job(job.spark, job.gateway, job.folder / "other", job._log)
     other.add_file(2)
     other.run(other.stream(), **job.options(topic="other"))
-    with pytest.raises(Exception, match=r"that of query .*, and this is query .*nothing was written"):
+    with pytest.raises(Exception, match=r"belongs to query .*, and this is query .*nothing was written"):
         job.run(job.stream(), **job.options(checkpointUrl=other.checkpoint.as_uri()))
     assert job.published() == {}
 
@@ -166,6 +166,6 @@ def test_another_querys_checkpoint_is_refused_inside_even_at_the_same_batch(job:
     with pytest.raises(Exception, match=r"is the checkpoint of query .*, and this is query .*nothing was written"):
         job.run_each(job.stream(), foreach_batch(inside(job), checkpoint=str(other.checkpoint)))
     shutil.rmtree(job.checkpoint)
-    with pytest.raises(Exception, match=r"that of query .*, and this is query .*nothing was written"):
+    with pytest.raises(Exception, match=r"belongs to query .*, and this is query .*nothing was written"):
         job.run_each(job.stream(), inside(job, checkpointLocation=str(other.checkpoint)))
     assert job.published() == {}

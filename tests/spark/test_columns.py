@@ -75,7 +75,7 @@ def test_columns_are_added_permanently_with_merge_schema(job: Job, way: str) -> 
 def test_names_are_as_case_sensitive_as_the_session(job: Job) -> None:
     job.write(single_row(job, "'a' id, 1 n"), **write_options(job, "ids", "1"))
     with setting(job.spark, "spark.sql.caseSensitive", "true"):
-        with pytest.raises(Exception, match=r"caseSensitive is true here, and this would take .*ID for id"):
+        with pytest.raises(Exception, match=r"caseSensitive is true here, so .*ID for id"):
             job.write(single_row(job, "'b' as `ID`, 2 n"), **write_options(job, "ids", "2"))
         job.write(single_row(job, "'c' id, 3 n"), **write_options(job, "ids", "3"))
     job.write(single_row(job, "'d' id, 4 n"), **{**write_options(job, "ids", "4"), "idCol": "Id"})

@@ -146,7 +146,7 @@ def in_thread(job: Job, **options: str) -> Fn:
 
 def test_a_thread_inside_has_no_identity_and_gets_the_line_to_add(job: Job) -> None:
     job.add_file(1, 2)
-    message = r'nothing names this write.*option\("txnAppId".*option\("txnVersion".*nothing was written by this task'
+    message = r'this write has no name.*option\("txnAppId".*option\("txnVersion".*nothing was written by this task'
     with pytest.raises(Exception, match=message):
         job.run_each(job.stream(), in_thread(job))
     assert job.published() == {}

@@ -52,7 +52,7 @@ def test_the_default_save_mode_is_refused_by_spark_with_the_modes_there_are(job:
 
 def test_overwrite_is_answered_with_append(job: Job) -> None:
     writer = job.rows(1).write.format("oncegate").options(**job.options(write="plain"))
-    with pytest.raises(Exception, match=r'a topic only grows; write df\.write\.mode\("append"\)'):
+    with pytest.raises(Exception, match=r'topics are append-only; write df\.write\.mode\("append"\)'):
         writer.mode("overwrite").save()
     assert job.published() == {}
 
@@ -79,7 +79,7 @@ def test_a_stream_that_was_started_before_the_first_row_reads_it_when_it_comes(j
     finally:
         query.stop()
     assert [batch for batch in batches if batch] == [[1, 2], [3]]
-    assert "topic t is not there yet, or has no columns: the stream waits for its first row" in job.log()
+    assert "topic t does not exist yet, or has no columns: the stream waits for its first row" in job.log()
     write(job, 4)
     job.run_each(waits, lambda df, number: batches.append(sorted(row["n"] for row in df.collect())))
     assert batches[-1] == [4]

@@ -37,8 +37,8 @@ def test_rows_sent_twice_by_an_upstream_take_effect_once(job: Job, by_id: Option
     job.run(job.stream().repartition(3), **by_id())
     assert job.published() == once(*range(30))
     assert job.batches() == [0, 1]
-    assert 'batch 0 by id in set "t" to topic t: rows=30 written=20 suppressed=10 own=0' in job.log()
-    assert 'batch 1 by id in set "t" to topic t: rows=25 written=10 suppressed=15 own=0' in job.log()
+    assert 'batch 0 by id in dedup scope "t" to topic t: rows=30 written=20 suppressed=10 own=0' in job.log()
+    assert 'batch 1 by id in dedup scope "t" to topic t: rows=25 written=10 suppressed=15 own=0' in job.log()
 
 
 def test_a_task_that_fails_after_its_rows_were_written_is_dropped_by_its_retry(job: Job, by_id: Options) -> None:
@@ -168,5 +168,5 @@ def test_a_run_without_new_rows_reports_that_where_spark_counts_output(job: Job)
     job.write(job.rows(1, 2), **options)
     assert "are suppressed" not in job.log()
     job.write(job.rows(1, 2), **options)
-    assert "df.write: all 2 rows are suppressed and none is written: each is written already" in job.log()
+    assert "df.write: all 2 rows are suppressed and none was written: each is already written" in job.log()
     assert job.published() == {1: 1, 2: 1}

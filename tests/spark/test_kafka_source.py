@@ -127,7 +127,7 @@ def check_refusals(told: dict[str, str]) -> None:
         "dropDuplicates": "Deduplicate stands between",
         "union": "Union stands between",
         "no offset": "columns topic, partition and offset",
-        "minPartitions": "with minPartitions the Kafka source reads one partition in several tasks",
+        "minPartitions": "with minPartitions several tasks read one partition of the Kafka source",
         "a batch": "no Kafka stream is to be seen here",
     }
     assert {name: text in told[name] for name, text in wanted.items()} == dict.fromkeys(wanted, True), told

@@ -277,13 +277,13 @@ def test_what_direct_cannot_keep_is_refused_by_name(broker: Broker, job: Job, tm
     topic = broker.topic(PARTITIONS).topic
     rows, known = numbered(job, 1), options(job, topic, **DIRECT)
     by_id = {name: one for name, one in known.items() if name not in ("producerCol", "sequenceCol")}
-    refused_on_driver(job, "knows a row by its sequence alone", rows, **by_id)
-    refused_on_driver(job, r"idCol does nothing with write=direct", rows, **known, idCol="key")
+    refused_on_driver(job, "recognises a row only by its sequence", rows, **by_id)
+    refused_on_driver(job, r"idCol has no effect with write=direct", rows, **known, idCol="key")
     refused_on_driver(job, r"write=direct needs a topic", rows, **{**options(job, None), **DIRECT})
     refused_on_driver(job, r"required column 'value'", rows.drop("value"), **known)
     shuffled = job.rows(2, 1, partitions=1).sortWithinPartitions(F.desc("n")).selectExpr(*NUMBERED[:2], NUMBERED[3])
     shuffled = shuffled.withColumn("source", F.lit("events"))
-    with pytest.raises(Exception, match="do not come in the order of their sequences"):
+    with pytest.raises(Exception, match="are not in the order of their sequences"):
         job.write(shuffled, **known)
     (config := tmp_path / "kafka.properties").write_text("# as whom\nacks=1\n")
     with pytest.raises(Exception, match="acks: the lane sets it itself"):
@@ -327,11 +327,11 @@ def test_what_makes_no_record_is_refused_before_any_task(broker: Broker, job: Jo
     topic = broker.topic(PARTITIONS).topic
     rows, known = job.rows(1), named(job, topic)
     refused_on_driver(job, r"no Kafka topic 'nowhere' at", rows.selectExpr(*RECORD), **{**known, "topic": "nowhere"})
-    refused_on_driver(job, r"id, n: no column of a Kafka record.*F\.to_json", rows, **known)
+    refused_on_driver(job, r"id, n: not a column of a Kafka record.*F\.to_json", rows, **known)
     refused_on_driver(job, "required column 'value' not found", rows.selectExpr("id as key"), **known)
     refused_on_driver(job, r"value is of type bigint.*cast\(.string.\)", rows.selectExpr("n as value"), **known)
-    refused_on_driver(job, "keyCol does nothing where topics lie", rows.selectExpr(*RECORD), **known, keyCol="key")
-    refused_on_driver(job, "mergeSchema does nothing", rows.selectExpr(*RECORD), **known, mergeSchema="true")
+    refused_on_driver(job, "keyCol has no effect on Kafka topics", rows.selectExpr(*RECORD), **known, keyCol="key")
+    refused_on_driver(job, "mergeSchema has no effect", rows.selectExpr(*RECORD), **known, mergeSchema="true")
     refused_on_driver(job, r"write=staged needs a topic", rows.selectExpr(*RECORD), **named(job, None))
     by_row = rows.selectExpr(*RECORD, f"'{topic}' as topic")
     refused_on_driver(job, r"add \.option\(.idSet.", by_row, **options(job, None, **BY_ID))

@@ -90,7 +90,7 @@ def test_a_batch_partly_written_by_a_failed_run_reports_what_its_next_run_writes
     assert told.numbers() == (0, 100, 48, 52, 0)
     assert told.nothing_more()
     assert job.published() == dict.fromkeys(range(100), 1)
-    assert ("is not done, and comes again: rows=52 written=52" in caplog.text) == (fault == "fail_after_commit")
+    assert ("is unfinished and will be repeated: rows=52 written=52" in caplog.text) == (fault == "fail_after_commit")
 
 
 def test_a_batch_whose_driver_was_killed_is_reported_by_the_next_driver_with_its_own_writes(

@@ -118,7 +118,7 @@ def test_a_lower_number_as_txn_version_is_skipped_with_a_warning_and_a_date_is_n
     assert job.counters()["lower_versions"] == 1
     (told,) = [line for line in job.log().splitlines() if "is skipped, as Delta Lake skips it" in line]
     assert "version 9 of load to topic t" in told
-    assert "all 1 rows are suppressed and none is written: version 10 is committed" in job.log()
+    assert "all 1 rows are suppressed and none was written: version 10 is committed" in job.log()
 
 
 def test_a_deleted_checkpoint_without_a_name_publishes_again_and_warns_with_the_count(job: Job) -> None:
@@ -127,8 +127,8 @@ def test_a_deleted_checkpoint_without_a_name_publishes_again_and_warns_with_the_
     shutil.rmtree(job.checkpoint)
     job.run(job.stream())
     assert job.published() == {1: 2, 2: 2}
-    (warned,) = [line for line in job.log().splitlines() if "a query that this gateway has not seen" in line]
-    assert "the topic had 2 offsets in use already" in warned
+    (warned,) = [line for line in job.log().splitlines() if "a query that this gateway does not know" in line]
+    assert "the topic already had 2 offsets in use" in warned
 
 
 def test_a_restored_checkpoint_writes_no_claimed_row_twice(job: Job) -> None:
@@ -147,6 +147,6 @@ def test_a_restored_checkpoint_writes_no_claimed_row_twice(job: Job) -> None:
 
 def test_a_txn_version_on_a_stream_is_refused(job: Job) -> None:
     job.add_file(1)
-    with pytest.raises(Exception, match="a stream's version is its batch id"):
+    with pytest.raises(Exception, match="the version of a stream is its batch id"):
         job.run(job.stream(), **job.options(txnAppId="a", txnVersion="1"))
     assert job.published() == {}

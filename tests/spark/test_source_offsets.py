@@ -59,7 +59,7 @@ def test_earliest_is_what_is_kept_and_latest_what_is_written() -> None:
 
 @pytest.mark.parametrize(
     ("asked", "told"),
-    [({0: 1}, r"names the partitions \[0\] and topic t has \[0, 1\]"), ({0: 31, 1: 0}, "ends there at 30")],
+    [({0: 1}, r"has the partitions \[0\] and topic t has \[0, 1\]"), ({0: 31, 1: 0}, "ends there at 30")],
 )
 def test_an_offset_that_is_not_there_is_refused(asked: dict[int, int], told: str) -> None:
     with pytest.raises(BadOption, match=told):
@@ -71,7 +71,7 @@ def test_offsets_read_beyond_the_end_are_those_of_an_older_ledger() -> None:
     with pytest.raises(LedgerBehind, match=r"partition 1 was read up to 6 and ends at 5.*older copy of its ledger"):
         offsets.check_known({0: 30, 1: 6}, ENDS, "t")
     for other in ({0: 30}, {0: 0, 1: 0, 2: 0}):
-        with pytest.raises(LedgerBehind, match="is not what this query has read"):
+        with pytest.raises(LedgerBehind, match="does not match what this query has read"):
             offsets.check_known(other, ENDS, "t")
 
 

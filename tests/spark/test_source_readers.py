@@ -59,7 +59,7 @@ def test_an_answer_whose_rows_and_offsets_disagree_fails_the_task(read: Read, cl
         return Answer(body=answer.body, headers={"Oncegate-Next-Offset": claimed})
 
     read.topic.records = lying  # type: ignore[method-assign]
-    with pytest.raises(TaskFailed, match=r"7 rows from offset 0 to .* rows would be lost or doubled") as raised:
+    with pytest.raises(TaskFailed, match=r"7 rows from offset 0 to .* rows would be lost or repeated") as raised:
         rows(reader, parts)
     assert raised.value.code == "BROKEN_ANSWER"
 
@@ -68,7 +68,7 @@ def test_a_topic_that_ends_before_the_planned_range_is_an_older_ledger(read: Rea
     reader = read.batch()
     parts = reader.partitions()
     read.topic.high = [4, 3]
-    with pytest.raises(TaskFailed, match=r"ends at 4, and it ended at 7 or later.*older copy of its ledger") as raised:
+    with pytest.raises(TaskFailed, match=r"ends at 4, but it ended at 7 or later.*older copy of its ledger") as raised:
         rows(reader, parts)
     assert raised.value.code == "LEDGER_BEHIND"
 

@@ -37,7 +37,7 @@ def test_a_stream_waits_for_its_topic_and_reads_it_from_the_first_row(
     stream, limit = read.stream(), ReadMaxRows(4)
     with caplog.at_level(logging.WARNING, "oncegate_spark"):
         assert stream.initialOffset() == {}
-    assert "topic t is not there yet, or has no columns: the stream waits" in caplog.text
+    assert "topic t does not exist yet, or has no columns: the stream waits" in caplog.text
     assert stream.latestOffset({}, limit) == {}
     assert stream.partitions({}, {}) == []
     read.topic.is_there, read.topic.has_columns = True, False
@@ -59,7 +59,7 @@ def test_with_available_now_a_stream_ends_where_there_is_no_topic(read: Waits) -
 def test_waiting_for_an_impossible_condition_is_reported(read: Waits) -> None:
     with pytest.raises(BadOption, match=r'waitForTopic goes with spark.readStream.schema\("<column> <type>'):
         read.source(waitForTopic="true").schema()
-    with pytest.raises(BadOption, match="startingOffsets names offsets, and topic t, which is waited for, has no row"):
+    with pytest.raises(BadOption, match="startingOffsets has offsets, and topic t, which is waited for, has no row"):
         read.stream(startingOffsets='{"0": 3, "1": 1}').initialOffset()
     with pytest.raises(NotFound):  # the topic existed, because rows of it were read
         read.stream().latestOffset({"0": 3, "1": 1}, ReadAllAvailable())

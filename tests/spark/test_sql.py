@@ -46,7 +46,7 @@ def test_rows_are_inserted_into_a_view_and_selected_from_another(sql: Sql) -> No
     sql.run("INSERT INTO $t_in (n, id) VALUES (4, 'd')")
     sql.run(f"CREATE TEMPORARY VIEW $t USING oncegate OPTIONS ({sql.options()})")
     assert sql.run("SELECT id, n FROM $t ORDER BY id") == [("a", 1), ("b", 2), ("c", 3), ("d", 4)]
-    sql.refused("INSERT OVERWRITE $t_in VALUES ('a', 1)", r"a topic only grows; write .*in SQL INSERT INTO")
+    sql.refused("INSERT OVERWRITE $t_in VALUES ('a', 1)", r"topics are append-only; write .*in SQL INSERT INTO")
 
 
 def test_a_named_insert_that_is_repeated_is_published_once(sql: Sql) -> None:
@@ -79,7 +79,7 @@ def test_a_table_of_a_topic_that_is_not_there_or_with_an_option_that_does_nothin
     sql.refused(f"CREATE TABLE $t USING oncegate OPTIONS ({sql.options()})", "no topic t in namespace")
     options = sql.options(write="ids", idCol="id")
     sql.refused(
-        f"CREATE TABLE $t USING oncegate OPTIONS ({options})", "idCol does nothing on a read|write does nothing on"
+        f"CREATE TABLE $t USING oncegate OPTIONS ({options})", "idCol has no effect on a read|write has no effect on"
     )
     sql.refused(f"CREATE TABLE $t USING oncegate OPTIONS ({sql.options()}) LOCATION '/x'", "has no LOCATION")
 
@@ -89,9 +89,7 @@ def test_no_write_goes_to_a_table_by_its_name_alone(sql: Sql) -> None:
     sql.job.write(sql.job.rows(1), **sql.job.options(write="plain"))
     sql.run(f"CREATE TABLE $t USING oncegate OPTIONS ({sql.options()})")
     sql.run(f"CREATE TABLE $t_b {COLUMNS} USING oncegate OPTIONS ({sql.options(topic='b', write='plain')})")
-    line = (
-        r"nothing says where to write, and Spark 4\.3 hands on no OPTIONS of a table; write .*INSERT INTO <table> WITH"
-    )
+    line = r"the target of the write is missing, and Spark 4\.3 passes on no OPTIONS .*INSERT INTO <table> WITH"
     sql.refused("INSERT INTO $t VALUES ('a', 1)", line)
     sql.refused("INSERT INTO $t_b SELECT * FROM $t", line)
     sql.refused(f"CREATE TABLE $t_c USING oncegate OPTIONS ({sql.options()}) AS SELECT 1 AS n", line)
@@ -103,7 +101,7 @@ def test_no_write_goes_to_a_table_by_its_name_alone(sql: Sql) -> None:
         with pytest.raises(Exception, match=line):
             write(sql.job.spark.table(sql.name))
     assert sql.job.published() == {1: 1}
-    sql.refused("SELECT * FROM $t_b", r"Of a table: Spark 4\.3 keeps the OPTIONS .*CREATE TEMPORARY VIEW")
+    sql.refused("SELECT * FROM $t_b", r"For a table: Spark 4\.3 keeps the OPTIONS .*CREATE TEMPORARY VIEW")
     for verb in ("TRUNCATE TABLE $t", "DELETE FROM $t WHERE n = 1", "UPDATE $t SET n = 1"):
         sql.refused(verb, "does not support")
 

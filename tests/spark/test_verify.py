@@ -123,11 +123,11 @@ def test_rows_written_between_the_ledgers_answer_and_the_reading_are_asked_for_a
 
 def test_what_cannot_be_compared_is_refused_before_a_job(job: Job) -> None:
     given = job.spark.createDataFrame([(1, 2)], "order int, n int")
-    with pytest.raises(BadOption, match=r"an id of 1 columns \(order\) is not one of 2"):
+    with pytest.raises(BadOption, match=r"ids of 1 columns \(order\) cannot equal ids of 2"):
         verified(job, given, given, output_id="order,n")
     with pytest.raises(Refused, match="a stream has no end"):
         verified(job, job.stream().withColumnRenamed("n", "order"), given)
-    with pytest.raises(BadOption, match="here it is block or fail"):
+    with pytest.raises(BadOption, match="here it must be block or fail"):
         verified(job, given, given, on_down="spill")
     with pytest.raises(Exception, match="on_down allows no further retries, after 1 tries"):
         verified(job, given, given, gateway="http://127.0.0.1:9", timeout_ms=1_000, on_down="fail")

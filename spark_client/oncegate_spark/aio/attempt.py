@@ -71,11 +71,9 @@ class AsyncAttempt:
             ids: values, tuples for ids of several columns, or a table of the id columns
             payloads: one payload per id, of the types that ids have, or null
             on_conflict: with "fail" an id written with another payload raises PayloadConflict and the grants are
-                released;
-                with "drop" such ids are logged and dropped
+                released; with "drop" such ids are logged and dropped
             locate: fills `places` and `results` of the result: where the gateway wrote the first row of each duplicate,
-                and the
-                result it was completed with, if known
+                and the result it was completed with, if known
 
         Raises BadId and BadOption before anything is sent.
         """
@@ -139,8 +137,7 @@ class AsyncAttempt:
             key_col: columns that choose the partition
             digest_cols: columns of the payload of a row's id
             on_conflict: with "fail" rows whose id is written with another payload raise PayloadConflict, and the other
-                rows of
-                their request are written; with "drop" such rows are logged and dropped
+                rows of their request are written; with "drop" such rows are logged and dropped
             locate: fills `places` and `results` of the result for each row whose id was written before
 
         Raises BadId before anything is sent, and StillBusy if another attempt neither completes nor releases its ids.

@@ -62,10 +62,9 @@ class AsyncGateway:
         mark: ledger position from an earlier client, which the gateway must know
         credentials: API key and certificates; by default the key in the environment variable ONCEGATE_API_KEY, if any
         on_down: behaviour of calls while the gateway is down. "block" retries for `timeout_ms`; "fail" raises
-            Unavailable
-            at once; "spill" does too, except that rows with ids that an attempt produces are stored in `spill` and sent
-                in
-            order later. Calls that end begun work (complete, release, commit, ack) always retry for `timeout_ms`
+            Unavailable at once; "spill" does too, except that rows with ids that an attempt produces are stored in
+            `spill` and sent in order later. Calls that end begun work (complete, release, commit, ack) always retry for
+            `timeout_ms`
         spill: folder for `on_down="spill"`
         writer: identifies the writer in the gateway's counts of duplicates
     """
@@ -154,11 +153,9 @@ class AsyncGateway:
 
         Args:
             scope: a driver and the number of its batch. Ids claimed and produced in it are forgotten once the driver
-                acks the
-                batch, regardless of the retention of ids; calls after the ack raise BatchOver
+                acks the batch, regardless of the retention of ids; calls after the ack raise BatchOver
             id_set: dedup scope of all its ids. By default claimed ids are in scope "", and ids of rows in the scope
-                named
-                after their topic, so that the same id may be written once to each of two topics
+                named after their topic, so that the same id may be written once to each of two topics
         """
         return AsyncAttempt(self, token, scope, id_set)
 
@@ -179,8 +176,7 @@ class AsyncGateway:
             gaps: "refuse" if the source has no holes: a claim that skips a sequence raises Gap, even without
                 `prev_sequence`
             source_id: identity of the source, such as Kafka's topic id. The first registered one is stored permanently,
-                and
-                registering with another raises SourceReplaced
+                and registering with another raises SourceReplaced
         """
         return AsyncProducer(self, name, driver=driver, token=token, lease_ms=lease_ms, gaps=gaps, source_id=source_id)
 
@@ -255,10 +251,8 @@ class AsyncGateway:
 
         Args:
             id_col: columns of a row's id. GRANTED rows are written and completed at once, DUPLICATE and SAME rows are
-                dropped;
-                claim BUSY rows again in a new call. A repeat after a lost reply is answered with DUPLICATE `own`.
-                    Without ids
-                rows are written at least once, and a repeat writes them again
+                dropped; claim BUSY rows again in a new call. A repeat after a lost reply is answered with DUPLICATE
+                `own`. Without ids rows are written at least once, and a repeat writes them again
             key_col: columns whose equal values go to one partition; by default all rows go to the next partition
             digest_cols: columns of the payload of a row's id; an id written with another payload is CONFLICT
             id_set: dedup scope; by default named after the topic
@@ -398,12 +392,10 @@ class AsyncGateway:
             horizon_ms: retention of ids: time for which a completed id is kept, 0 for ever
             auto_create_topics: whether a write creates its topic
             record_headers: records in Kafka topics carry their writer, for `RecordCheck` and `check_records`; set it
-                before the
-                first write
+                before the first write
             lease_expiry: effect of an expired lease: "takeover", "hold" or "fail"
             id_time: encoding of the creation time in ids: "event_id" (by `EventIds`), "uuid7" or "none"; ids older than
-                the
-                retention are STALE
+                the retention are STALE
             shadow: grants everything, and only records and counts the verdicts
             on_ledger_down: "reject", or "pass_marked" to grant ids `unchecked` while the ledger is down
         """

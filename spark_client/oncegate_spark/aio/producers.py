@@ -68,8 +68,7 @@ class AsyncDriver:
             batch: ids claimed under this driver and this or an earlier batch are forgotten too
             topic: the topic that is written to
             source_offsets: any text from which the source can be resumed after all this; `source_offsets` of the
-                gateway
-                returns it. Omitting it clears the stored text
+                gateway returns it. Omitting it clears the stored text
 
         Each producer and each batch is acked on its own: parts with claimed but unfinished work are returned in
         `refused`, and the others are acked. Raises OlderBatch for a batch before the last, and Fenced under an older

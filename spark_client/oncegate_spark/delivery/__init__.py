@@ -1,12 +1,12 @@
-"""Claims records, writes them into a sink of yours, and settles what is in doubt by asking the sink.
+"""Claims records, writes them into an external sink, and resolves records in doubt by asking the sink.
 
 with Gateway("http://gateway:8080", namespace="shop") as gateway:
     delivery = Delivery(gateway, HttpSink("https://payments.example/charges"))
     print(delivery.deliver([Record("order-41", b'{"cents": 1200}')]))
 
-A lost answer of the sink, or a writer that died, leaves records *in doubt*. They are neither written again nor dropped
-before the sink was asked: `fence and read`, in `Sink.find`. `sink` says what a sink has to keep for that, and each
-ready one says what it promises.
+A lost reply of the sink, or a dead writer, leaves records *in doubt*. They are neither written again nor dropped until
+the sink has been asked (`Sink.find`, by fence and read). `sink` lists the requirements on a sink; each ready sink
+documents its guarantee.
 """
 
 from oncegate_spark.delivery.database import DatabaseSink

@@ -1,4 +1,4 @@
-"""Writes records into a database by DB-API 2.0 (PEP 249): rows and ids in one transaction."""
+"""Writes records into a database through DB-API 2.0 (PEP 249), rows and ids in one transaction."""
 
 import re
 import sqlite3
@@ -11,35 +11,38 @@ from oncegate_spark.delivery.sink import Record
 from oncegate_spark.errors import BadOption, InDoubt, OncegateError, SinkRefused
 
 _TABLE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)?")
-# The type of a column that compares ids byte by byte, by the database. MySQL's own binary collation of text takes
-# trailing blanks as equal, and a key of 1,024 characters is too long for its index.
+# Column types that compare ids byte by byte. MySQL's binary collation of text ignores trailing blanks, and a key of
+# 1,024 characters exceeds its index limit.
 _COLUMNS = {
     "sqlite": "varchar(1024) COLLATE BINARY",
     "postgresql": 'varchar(1024) COLLATE "C"',
     "mysql": "varbinary(1024)",
 }
 _PLAIN = "varchar(1024)"
-# Endings of ids that only bytes tell apart: what collations take as equal, by case, accent, normal form, blank, width,
-# kana, ligature or punctuation; and digits, which a column of numbers would cut.
+# Suffixes that only a byte-wise comparison distinguishes. Collations ignore case, accent, normal form, blanks, width,
+# kana, ligatures or punctuation; a numeric column would cut the digits.
 _ASCII = ("a", "A", "a ", "-a", "")
 _UNICODE = (*_ASCII, "\u00e4", "a\u0308", "\uff41", "\u3042", "\u30a2", "ss", "\u00df")
 
 
 class DatabaseSink:
-    """Calls a function of yours to write rows, and enters their ids into a table beside them, in one transaction.
+    """Calls a user function that writes rows, and inserts their ids into a table in the same transaction.
 
-    connect: makes a connection, with autocommit off. rows: `rows(cursor, records)` writes them, and neither commits nor
-    rolls back; an error of the database that it catches may have undone all, and is raised then. It closes the cursors
-    it makes: one with rows left to read keeps a file of SQLite locked that has no write-ahead log. table: of the ids,
-    made by `create_table`. placeholder: the driver's, `%s` of psycopg, `?` of sqlite3.
+    Args:
+        connect: opens a connection with autocommit off
+        rows: `rows(cursor, records)` writes the rows. It neither commits nor rolls back, and closes the cursors it
+            opens: an unread cursor keeps a SQLite file without a write-ahead log locked. It must not suppress database
+            errors, which may have rolled back the transaction
+        table: the table of ids, created by `create_table`
+        placeholder: of the driver, `%s` for psycopg, `?` for sqlite3
 
-    Promise: once. The ids are a primary key, so of two transactions with one id the database undoes the later; a
-    commit whose answer is lost is read back. The table of ids has to be kept for as long as the gateway knows ids. It
-    has to compare ids byte by byte and to take part in transactions: before its first write a sink tries both, by a
-    transaction that it rolls back.
+    Guarantee: once. The ids are a primary key, so of two transactions with one id the database rolls back the later. A
+    commit whose reply is lost is read back. The table must be kept for as long as the gateway keeps ids. It must
+    compare ids byte by byte and be transactional; a sink checks both before its first write, in a transaction that it
+    rolls back.
     """
 
-    records_max = 1_000  # one transaction; longer ones hold the rows' locks for longer
+    records_max = 1_000  # one transaction; longer ones hold row locks for longer
 
     def __init__(
         self,
@@ -50,7 +53,7 @@ class DatabaseSink:
         placeholder: str = "%s",
     ) -> None:
         if not _TABLE.fullmatch(table):
-            raise BadOption(f"table is {table!r}; it is a name, or schema.name, of letters, digits and _")
+            raise BadOption(f"table is {table!r}; it must be a name, or schema.name, of letters, digits and _")
         self._connect, self._rows, self._table = connect, rows, table
         self._insert = f"INSERT INTO {table} (id) VALUES ({placeholder})"  # noqa: S608 - a checked name
         self._select = f"SELECT id FROM {table} WHERE id = {placeholder}"  # noqa: S608
@@ -59,9 +62,9 @@ class DatabaseSink:
         self._is_checked = False
 
     def create_table(self) -> None:
-        """Create the table of ids where there is none; its ids are compared byte by byte.
+        """Creates the table of ids if it does not exist; its ids are compared byte by byte.
 
-        Raises SinkRefused where there is one that cannot hold ids; it stays as it is.
+        Raises SinkRefused if the existing table cannot hold ids; it is unchanged.
         """
         try:
             column = _COLUMNS.get(self._database(), _PLAIN)
@@ -74,10 +77,10 @@ class DatabaseSink:
         self._check_table()
 
     def write(self, records: Sequence[Record]) -> None:
-        """Write rows and ids in one transaction.
+        """Writes rows and ids in one transaction.
 
-        Raises SinkRefused where it was undone, and no id is there, or where the table cannot hold ids; InDoubt where
-        ids are there that should have been undone.
+        Raises SinkRefused if it was rolled back and no id is present, or if the table cannot hold ids. Raises InDoubt
+        if ids are present that should have been rolled back.
         """
         self._check_table()
         ids, is_entered = [record.id for record in records], False
@@ -88,9 +91,9 @@ class DatabaseSink:
                 self._rows(cursor, records)
             self._check_open(ids[-1])
         except Exception as error:
-            self.close()  # nothing was committed, and nothing of it can be any more
+            self.close()  # nothing was committed, nor can be any more
             if not self.find(ids):
-                raise SinkRefused(f"the transaction was undone: {error}; nothing was written") from error
+                raise SinkRefused(f"the transaction was rolled back: {error}; nothing was written") from error
             if is_entered:
                 raise InDoubt(_stayed(error), ids=ids) from error
             raise
@@ -100,14 +103,14 @@ class DatabaseSink:
         try:
             self._connection.commit()
         except BaseException:
-            self.close()  # whether it is committed is read by another connection
+            self.close()  # a new connection must read whether it was committed
             raise
 
     def find(self, ids: Sequence[str]) -> set[str]:
-        """Read which ids are in the table, by a connection of its own, since the one before may be broken.
+        """Returns the ids that are in the table, read over a new connection, since the old one may be broken.
 
-        A commit that is still under way on the server is not seen. It holds its ids' keys: who writes them again waits
-        for it, and is then undone.
+        A commit still in progress on the server is not visible. It holds its ids' keys, so that a later writer of these
+        ids waits for it, and is then rolled back.
         """
         self.close()
         try:
@@ -120,13 +123,13 @@ class DatabaseSink:
         return present
 
     def close(self) -> None:
-        """Roll back what is not committed, and close the connection."""
+        """Rolls back uncommitted work and closes the connection."""
         connection, self._connection = self._connection, None
         if connection is None:
             return
-        # Closing alone leaves a file of SQLite locked for as long as something refers to a cursor, as a traceback does.
+        # Closing alone would leave a SQLite file locked while anything, such as a traceback, refers to a cursor.
         for step in (connection.rollback, connection.close):
-            with suppress(Exception):  # of a connection that is broken
+            with suppress(Exception):  # the connection is broken
                 step()
 
     @contextmanager
@@ -135,25 +138,26 @@ class DatabaseSink:
         try:
             yield cursor
         finally:
-            with suppress(Exception):  # of a connection that is broken
+            with suppress(Exception):  # the connection is broken
                 cursor.close()
 
     def _equal_to(self, cursor: Any, record_id: str) -> list[str]:
-        """The ids in the table that it takes as equal to this one."""
+        """Returns the ids in the table that it considers equal to this one."""
         cursor.execute(self._select, (record_id,))
         return [_text(row[0]) for row in cursor.fetchall()]
 
     def _check_open(self, record_id: str) -> None:
-        """Raises where the transaction is undone already, and rows() has caught the error: a commit would say nothing.
+        """Raises if the transaction was already rolled back and rows() suppressed the error: the commit would then
+        succeed silently.
 
-        So PostgreSQL after any error, MySQL after a deadlock.
+        PostgreSQL does this after any error, MySQL after a deadlock.
         """
         with self._cursor() as cursor:
             if not self._equal_to(cursor, record_id):
-                raise RuntimeError("rows() has undone the transaction, and the ids that were entered before it")
+                raise RuntimeError("rows() rolled back the transaction, including the ids inserted before")
 
     def _check_table(self) -> None:
-        """Tries, once for a sink, whether the table tells all ids apart and can undo them. Raises SinkRefused."""
+        """Checks, once per sink, that the table distinguishes all ids and can roll them back. Raises SinkRefused."""
         if self._is_checked:
             return
         try:
@@ -171,14 +175,15 @@ class DatabaseSink:
         except Exception as error:
             self.close()
             raise SinkRefused(
-                f"table {self._table} takes no ids: {_line(error)}; create_table() makes it; nothing was written"
+                f"cannot insert ids into table {self._table}: {_line(error)}; create_table() creates it; nothing was "
+                "written"
             ) from error
         self._is_checked = True
 
     def _fault(self, endings: Sequence[str]) -> str | None:
-        """Enters ids and rolls them back: why the table cannot hold ids, "" where it can.
+        """Inserts ids and rolls them back; returns why the table cannot hold ids, "" if it can.
 
-        None: the database does not have some of these characters, and refuses ids that have them.
+        Returns None if the database does not support some of these characters, and rejects ids with them.
         """
         number = uuid.uuid4().int
         ids = [f"00{number}{ending}" for ending in endings]
@@ -189,7 +194,7 @@ class DatabaseSink:
             except Exception as error:
                 self._connection.rollback()
                 if _is_integrity(error):
-                    return f"takes different ids as equal: {_line(error)}"
+                    return f"considers different ids equal: {_line(error)}"
                 if endings is _ASCII:
                     raise
                 return None
@@ -198,12 +203,12 @@ class DatabaseSink:
             if self._equal_to(cursor, ids[0]):
                 cursor.executemany(self._delete, [(record_id,) for record_id in ids])
                 self._connection.commit()
-                return "keeps what is rolled back, as tables of MySQL's engine MyISAM do"
+                return "keeps rows after a rollback, as tables of MySQL's engine MyISAM do"
         self._connection.rollback()
-        return f"does not give back id {changed[0]!r} as it was entered" if changed else ""
+        return f"does not return id {changed[0]!r} as it was inserted" if changed else ""
 
     def _database(self) -> str:
-        """Which of _COLUMNS the database is, "" for another one."""
+        """Returns the key of _COLUMNS for this database, "" if unknown."""
         for query in ("SELECT version()", "SELECT sqlite_version()"):
             with self._cursor() as cursor:
                 try:
@@ -229,37 +234,40 @@ class DatabaseSink:
             if is_autocommit:
                 connection.close()
                 raise BadOption(
-                    "connect() made a connection with autocommit: rows and ids would not be one transaction"
+                    "connect() returned a connection with autocommit: rows and ids would not be one transaction"
                 )
             self._connection = connection
         return self._connection
 
 
 def _text(value: Any) -> str:
-    """An id as the driver gives it back: a binary column's are bytes."""
+    """Returns an id as text; drivers return bytes for a binary column."""
     return bytes(value).decode(errors="replace") if isinstance(value, bytes | bytearray | memoryview) else str(value)
 
 
 def _line(error: Exception) -> str:
-    """What a database says, in one line."""
+    """Returns a database's error message as one line."""
     return " ".join(str(error).split()).rstrip(".")
 
 
 def _is_integrity(error: Exception) -> bool:
-    """Whether it is PEP 249's IntegrityError, of whichever driver."""
+    """True for PEP 249's IntegrityError of any driver."""
     return any(kind.__name__ == "IntegrityError" for kind in type(error).__mro__)
 
 
 def _stayed(error: Exception) -> str:
     return (
-        f"unknown: rows() failed by {error!r}, and its ids stayed in the table: rows() commits, connect() makes a "
-        "connection with autocommit, or another writer has entered them meanwhile. Look which rows are there: the next "
-        "delivery takes them for written"
+        f"unknown: rows() failed with {error!r}, and its ids are still in the table: rows() committed, connect() "
+        "returned "
+        "a connection with autocommit, or another writer inserted them. Check which rows are there: the next delivery "
+        "takes them for written"
     )
 
 
 def _is_autocommit(connection: Any) -> bool:
-    """As a driver says it: by an attribute, or by `get_autocommit()` as those of MySQL; and sqlite3 by its level."""
+    """Returns whether autocommit is on: an attribute, `get_autocommit()` in MySQL's drivers, or sqlite3's isolation
+    level.
+    """
     said = getattr(connection, "autocommit", None)
     if isinstance(said, bool):
         return said

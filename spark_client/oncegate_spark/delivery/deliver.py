@@ -1,14 +1,13 @@
-"""Delivers records to a sink: each is claimed, written, and completed; what is in doubt is settled by the sink.
+"""Delivers records to a sink: claims, writes and completes each of them, and resolves records in doubt by asking the
+sink.
 
-1. Claim the ids. 2. Of those whose earlier holder is gone (takeovers), or that nobody looked up (unchecked), find out
-what the sink has. 3. Write the others; after an error that says nothing find out again. 4. Complete the claim. Who dies
-in between leaves the ids to its lease: the next delivery begins with 2. Nothing that is in doubt is released, since the
-next one would not be told so.
+1. Claim the ids. 2. For ids taken over from an earlier holder, or granted unchecked, ask the sink which it has. 3.
+Write the others; after an error that leaves the effect unknown, ask again. 4. Complete the claim. If the process dies
+in between, the ids stay claimed until their lease expires, and the next delivery starts with 2. Nothing in doubt is
+released, since the next claim would not be reported as a takeover.
 
-Writes the records of one claim into a sink that can be asked, and settles claims whose writer is gone.
-
-A record in doubt is neither written again nor dropped before the sink has answered. The resolver writes nothing: it
-completes a claim or releases it, by the sink's answer.
+A record in doubt is neither written again nor dropped until the sink has answered. The resolver writes nothing: it
+completes or releases a claim, depending on the sink's answer.
 """
 
 from collections.abc import Sequence
@@ -28,25 +27,26 @@ from oncegate_spark.sync.gateway import Gateway
 from oncegate_spark.sync.lease import Holder
 from oncegate_spark.sync.runner import Runner
 
-TRIES_MAX = 4  # a sink that is restarted answers again within some seconds; a longer outage is for the caller to see
+TRIES_MAX = 4  # a restarting sink answers again within seconds; longer outages are the caller's decision
 PAUSE_MS, PAUSE_MS_MAX = 100, 5_000
 
 
 class NothingWritten(SinkRefused):
-    """The sink has none of the records of a claim, and none will come: their ids may be free at once."""
+    """The sink has none of a claim's records, and none will arrive: their ids may be released at once."""
 
 
 class Writing:
-    """Hands records to a sink until it says that it has them. tries_max: how often, where its answer is lost."""
+    """Writes records until the sink confirms them; `tries_max` limits the tries after a lost reply."""
 
     def __init__(self, gateway: Runner, sink: Sink, tries_max: int = TRIES_MAX) -> None:
         self._gateway, self._sink, self._tries_max = gateway, sink, tries_max
 
     def write(self, granted: list[Record], doubtful: set[str]) -> int:
-        """Write those of a claim that the sink has not; how many that were. `doubtful`: it may have these.
+        """Writes a claim's records unless the sink has them; returns the number written. `doubtful`: ids that the sink
+        may have.
 
-        Raises InDoubt where the sink does not say whether it has some of them, SinkRefused where it refuses some, as
-        NothingWritten where it has none; and what the sink raises of Oncegate's errors.
+        Raises InDoubt if the sink cannot tell, SinkRefused if it rejects some records (NothingWritten if it has none of
+        them), and other errors of Oncegate that the sink raises.
         """
         missing = self._missing(granted, doubtful)
         if missing:
@@ -75,7 +75,7 @@ class Writing:
         raise _in_doubt(missing, f"the sink's write() failed {self._tries_max} times, last by {failed!r}") from failed
 
     def _missing(self, records: list[Record], doubtful: set[str], failed: Exception | None = None) -> list[Record]:
-        """Return the records that are to be written: all but those of the doubtful that the sink has."""
+        """Returns the records to write: all except those in doubt that the sink has."""
         if not doubtful:
             return records
         try:
@@ -84,7 +84,7 @@ class Writing:
             raise
         except Exception as error:
             candidates = [record for record in records if record.id in doubtful]
-            why = "their earlier holder's lease ran out" if failed is None else f"write() raised {failed!r}"
+            why = "their earlier holder's lease expired" if failed is None else f"write() raised {failed!r}"
             raise _in_doubt(candidates, f"{why}, and the sink's find() raised {error!r}") from error
         return [record for record in records if record.id not in doubtful & present]
 
@@ -92,22 +92,28 @@ class Writing:
 def _in_doubt(records: Sequence[Record], why: str) -> InDoubt:
     ids = [record.id for record in records]
     return InDoubt(
-        f"unknown: whether {len(ids)} records are in the sink, the first {ids[0]!r}: {why}. Their claim is left to its "
-        "lease, and whoever delivers them next asks the sink first: deliver them again, or settle them by a Resolver",
+        f"unknown: whether {len(ids)} records are in the sink, the first {ids[0]!r}: {why}. They stay claimed until "
+        "the "
+        "lease expires, and the next delivery asks the sink first: deliver them again, or run a Resolver",
         ids=ids,
     )
 
 
-# Each id is a claim of its own until the sink has said: as many as fit well into a lease.
+# Each id is a claim of its own until the sink answers: this many fit into a lease.
 IDS_AT_ONCE = 1_000
 _OVER = "CLAIMED_OVER"
 
 
 @dataclass
 class Resolved:
-    """Counts what became of ids. completed: the sink has them. released: it has not, and they are free. held: another
-    attempt holds them, and its lease lives, or the namespace keeps them for it (`lease_expiry` is hold). Ids that are
-    written, or that nobody has claimed, are not counted."""
+    """Counts the outcomes of ids.
+
+        completed  the sink has them
+        released   the sink does not have them, and they are free
+        held       held by another attempt under a live lease, or kept for their holder (`lease_expiry` is hold)
+
+    Ids that are written or unclaimed are not counted.
+    """
 
     completed: int = 0
     released: int = 0
@@ -115,11 +121,12 @@ class Resolved:
 
 
 class Resolver:
-    """Settles what writers of one sink have left in doubt; ids come from whoever knows them, as the job's source.
+    """Resolves records that writers of a sink left in doubt; the caller supplies the ids, for instance from the job's
+    source.
 
-    It costs three small calls for each id that is in doubt, one for each other, and one look into the sink for a
-    thousand: it is for what dead writers have left, not for all that was ever written. Where the namespace lets nobody
-    take over what a dead writer held (`lease_expiry` is hold or fail), only `oncegate resolve` settles it.
+    Costs three small calls for each id in doubt, one for each other id, and one `find` per thousand ids: use it for the
+    records of dead writers, not for everything ever written. Where the namespace forbids takeovers (`lease_expiry` is
+    hold or fail), only `oncegate resolve` resolves them.
     """
 
     def __init__(self, gateway: Gateway, sink: Sink, *, lease_ms: int | None = None, id_set: str | None = None) -> None:
@@ -127,10 +134,10 @@ class Resolver:
         self._lease_ms, self._id_set = lease_ms, id_set
 
     def resolve(self, ids: Sequence[str]) -> Resolved:
-        """Complete those of these ids that are in doubt and in the sink, release those in doubt that are not.
+        """Completes the ids in doubt that the sink has, and releases those that it does not have.
 
-        Raises what the sink's `find` raises, and what the gateway's calls raise, InDoubt where `lease_expiry` is fail:
-        what was in doubt stays so.
+        Raises errors of the sink's `find` and of the gateway's calls, InDoubt if `lease_expiry` is fail: ids in doubt
+        then stay in doubt.
         """
         checked([Record(record_id) for record_id in ids], self._sink)
         total = Resolved()
@@ -149,14 +156,14 @@ class Resolver:
             claimed = attempt.claim([record_id], self._lease_ms)
             if claimed.in_doubt:
                 doubtful[record_id] = claimed
-            else:  # meanwhile settled by another, or free: then nobody has written it since; or kept for its holder
+            else:  # resolved by another, free and thus unwritten since, or kept for its holder
                 total.held += claimed.verdicts.unsettled
                 attempt.release(claimed)
         if not doubtful:
             return
         present = self._sink.find(list(doubtful))
         for record_id, claimed in doubtful.items():
-            # What another attempt has taken over meanwhile it has asked the sink for: nothing of it is changed here.
+            # An id taken over meanwhile is left alone: the other attempt has asked the sink itself.
             taken_over = attempt.settle(claimed, "complete" if record_id in present else "release")
             total.held += taken_over
             total.completed += record_id in present and not taken_over
@@ -165,10 +172,16 @@ class Resolver:
 
 @dataclass
 class Delivered:
-    """Counts what became of records. written: by this delivery. found: in doubt, and the sink had them. duplicates:
-    another delivery has written them, or the same id stands earlier among them. stale: older than the horizon, not
-    written, and nobody knows any more whether they were. unchecked: of written and found, granted while the ledger was
-    down: the sink was asked first, and another delivery may do the same at this moment."""
+    """Counts the outcomes of records.
+
+    written     written by this delivery
+    found       in doubt, and the sink had them
+    duplicates  written by another delivery, or repeated within the records
+    stale       older than the retention of ids and not written; whether they were written before is unknown
+    unchecked   of written and found, granted while the ledger was down: the sink was asked first, but another
+        delivery
+                may write the same records concurrently
+    """
 
     written: int = 0
     found: int = 0
@@ -178,11 +191,14 @@ class Delivered:
 
 
 class Delivery:
-    """Delivers to one sink through one gateway, from one thread; any number of them may run at a time.
+    """Delivers to one sink through one gateway, in one thread; any number of deliveries may run concurrently.
 
-    lease_ms: of the claims, renewed while the sink works. id_set: the set of the ids. tries_max: how often records are
-    handed to the sink whose answer is lost. horizon: records have ids of EventIds, and those that are stale are counted
-    and not written, as the gateway would take them for new.
+    Args:
+        lease_ms: lease of the claims, renewed while the sink works
+        id_set: dedup scope of the ids
+        tries_max: limit of the tries for records whose reply from the sink is lost
+        horizon: for ids made by EventIds: stale records, which the gateway would take for new, are counted and not
+            written
     """
 
     def __init__(
@@ -200,12 +216,12 @@ class Delivery:
         self._holder = Holder(gateway)
 
     def deliver(self, records: Sequence[Record]) -> Delivered:
-        """Return when each record is written, by this delivery or by another.
+        """Returns once each record is written, by this delivery or by another.
 
-        Raises InDoubt where the sink does not say whether it has some of them, SinkRefused where it refuses some,
-        StillBusy where another attempt neither completes nor lets go, Fenced where a newer writer has the sink, and
-        what the gateway's calls raise. Records of claims before that one are written; all may be delivered again.
-        BadId: nothing was written; so for an id that carries no time where a horizon was given.
+        Raises BadId if nothing was written: also for an id without a time if a horizon was given. Raises InDoubt if the
+        sink cannot tell whether it has some records, SinkRefused if it rejects some, StillBusy if another attempt
+        neither completes nor releases its ids, Fenced if a newer writer owns the sink, and errors of the gateway's
+        calls. Records of earlier claims are written then; the same records may be delivered again.
         """
         size, total = checked(records, self._sink), Delivered()
         if self._horizon is not None:
@@ -217,7 +233,7 @@ class Delivery:
                 for start in range(0, len(records), size):
                     self._settle(attempt, records[start : start + size], total)
             except OncegateError as error:
-                error.add_note(f"before it: {total}")
+                error.add_note(f"before this error: {total}")
                 raise
         return total
 
@@ -242,7 +258,9 @@ class Delivery:
     def _written(
         self, attempt: Attempt, claimed: Claimed, granted: list[Record], total: Delivered, before: set[str]
     ) -> int:
-        """Write what was granted, and complete it; how many ids another attempt has taken over meanwhile."""
+        """Writes the granted records and completes the claim; returns the number of ids that another attempt has taken
+        over.
+        """
         with self._holder.holding(claimed):
             doubtful = {*claimed.in_doubt, *claimed.unchecked, *before}.intersection(record.id for record in granted)
             total.unchecked += len(claimed.unchecked)

@@ -1,7 +1,7 @@
-"""Sends each record by HTTP with an Idempotency-Key made from its id.
+"""Sends each record by HTTP with an Idempotency-Key derived from its id.
 
-The header is that of https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/: a server that honours
-it takes a request of a key once, and answers its repeats as it answered the first.
+The header is that of https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/: a server that
+supports it executes the first request of a key, and answers repeats with the first response.
 """
 
 import hashlib
@@ -13,15 +13,15 @@ from urllib.parse import quote, urlsplit
 from oncegate_spark.delivery.sink import Record
 from oncegate_spark.errors import BadOption, InDoubt, SinkRefused
 
-TIMEOUT_MS = 10_000  # a third of a lease: an answer that is late is asked for again before the claim is over
-KEY_CHARACTERS_MAX = 255  # what servers take that have a limit
-ANSWER_BYTES_MAX = 1 << 20  # of an answer's body, which is read only to use the connection again
-# The server has not decided: busy, or another request of this key is under way (409, as the draft says).
+TIMEOUT_MS = 10_000  # a third of a lease, so that a late response is asked for again before the claim expires
+KEY_CHARACTERS_MAX = 255  # limit of the servers that have one
+ANSWER_BYTES_MAX = 1 << 20  # of a response body, which is read only to reuse the connection
+# The server has not decided: it is busy, or another request with this key is in progress (409 in the draft).
 _LATER = frozenset({408, 409, 423, 425, 429})
 
 
 def idempotency_key(record_id: str) -> str:
-    """Return an id's key: percent-encoded, so that other ids have other keys; a SHA-256 where that is too long."""
+    """Returns an id's key: percent-encoded, which is injective; a SHA-256 if that is too long."""
     key = quote(record_id, safe="")
     return key if len(key) <= KEY_CHARACTERS_MAX else f"%sha256-{hashlib.sha256(record_id.encode()).hexdigest()}"
 
@@ -29,16 +29,17 @@ def idempotency_key(record_id: str) -> str:
 class HttpSink:
     """Sends each record's body, bytes, in a request of its own.
 
-    find: tells which ids the server has, where it can be asked; without it a record in doubt is sent again, under its
-    key. quoted: the key as a string of structured fields, as the draft has it; False for servers that take it bare.
+    Args:
+        find: returns the ids that the server has; without it a record in doubt is sent again under its key
+        quoted: sends the key as a structured-fields string, as in the draft; False for servers that expect it bare
 
-    Promise: once, if the server honours the key for as long as a record may be delivered again; else at least once. An
-    answer 2xx means written. 408, 409, 423, 425, 429, 5xx, a timeout and a broken connection say nothing: the record is
-    in doubt, and sent again under its key. Any other answer refuses it, as no connection does: SinkRefused; InDoubt
-    where it was in doubt before, for this answer does not say what became of an earlier request.
+    Guarantee: once if the server honours the key for as long as a record may be delivered again, else at least once. A
+    2xx response means written. After 408, 409, 423, 425, 429, 5xx, a timeout or a broken connection the record is in
+    doubt, and sent again under its key. Any other response, or no connection, raises SinkRefused; InDoubt if the record
+    was in doubt before, since the response does not reveal the effect of an earlier request.
     """
 
-    records_max = 1  # each has an answer of its own
+    records_max = 1  # each record has a response of its own
 
     def __init__(
         self,
@@ -59,10 +60,11 @@ class HttpSink:
         self._method, self._headers, self._quoted = method, dict(headers or {}), quoted
         self._timeout_s, self._find = timeout_ms / 1000, find
         self._connection: http.client.HTTPConnection | None = None
-        self._doubtful: set[str] = set()  # asked for last, and sent again next: an earlier request may take effect yet
+        # in doubt at the last find(); an earlier request for these may still take effect
+        self._doubtful: set[str] = set()
 
     def write(self, records: Sequence[Record]) -> None:
-        """Send each record, and return once all are answered by 2xx."""
+        """Sends each record; returns once all have a 2xx response."""
         doubtful, self._doubtful = self._doubtful, set()
         for record in records:
             try:
@@ -71,19 +73,19 @@ class HttpSink:
                 if record.id not in doubtful:
                     raise
                 raise InDoubt(
-                    f"unknown: whether an earlier request of record {record.id!r} is written; this one is not: "
-                    f"{refused}. Mend that, and deliver the record again: it goes under the same key",
+                    f"unknown: whether an earlier request for record {record.id!r} took effect; this one did not: "
+                    f"{refused}. Fix the cause and deliver the record again: it uses the same key",
                     ids=[record.id],
                 ) from refused
 
     def find(self, ids: Sequence[str]) -> set[str]:
-        """Ask the function that was given; without one no record is found, and each is sent again under its key."""
+        """Calls the given function; without one returns no ids, so that each record is sent again under its key."""
         present = set() if self._find is None else self._find(ids)
         self._doubtful = set(ids) - present
         return present
 
     def close(self) -> None:
-        """Close the connection."""
+        """Closes the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -94,10 +96,10 @@ class HttpSink:
             return
         if status >= 500 or status in _LATER:
             raise TimeoutError(f"{self._host} answered {status} {reason}: whether {record.id!r} is written is unknown")
-        raise SinkRefused(f"{self._host} refuses record {record.id!r} by {status} {reason}; it was not written")
+        raise SinkRefused(f"{self._host} rejected record {record.id!r} with {status} {reason}; it was not written")
 
     def _sent(self, record: Record) -> tuple[int, str]:
-        """Send one; what was answered. Raises OSError, HTTPException: unknown."""
+        """Sends one record; returns status and reason. Raises OSError and HTTPException: effect unknown."""
         key = idempotency_key(record.id)
         headers = {**self._headers, "Idempotency-Key": f'"{key}"' if self._quoted else key}
         connection = self._connected()
@@ -107,13 +109,13 @@ class HttpSink:
             answer.read(ANSWER_BYTES_MAX)
             if not answer.isclosed():
                 self.close()
-        except BaseException:  # as a body of another type: half a request was sent over the connection
+        except BaseException:  # for instance a body of the wrong type: half of a request is on the connection
             self.close()
             raise
         return answer.status, answer.reason
 
     def _connected(self) -> http.client.HTTPConnection:
-        """Connect, if it is not. Raises SinkRefused: nothing was sent."""
+        """Connects if necessary. Raises SinkRefused: nothing was sent."""
         if self._connection is None:
             where = (self._host, self._port)
             if self._tls is None:
@@ -123,7 +125,7 @@ class HttpSink:
             try:
                 connection.connect()
             except OSError as error:
-                connection.close()  # its socket is open where TLS has failed
-                raise SinkRefused(f"{self._host}: no connection: {error}; nothing was sent; try again later") from error
+                connection.close()  # its socket is still open after a TLS failure
+                raise SinkRefused(f"{self._host}: no connection: {error}; nothing was sent; retry later") from error
             self._connection = connection
         return self._connection

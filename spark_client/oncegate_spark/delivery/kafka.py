@@ -1,7 +1,7 @@
-"""Writes records into a Kafka topic in transactions, and reads back what a writer that is gone has committed.
+"""Writes records into a Kafka topic in transactions, and reads back the records that a dead writer committed.
 
-Fence and read: a new producer with the same transactional id ends the transaction of the one before and keeps it from
-beginning another (KIP-98); then the topic is read up to its end, committed records only.
+Fence and read: a new producer with the same transactional id ends the previous producer's transaction and fences it
+(KIP-98). Then the topic is read to its end, committed records only.
 """
 
 import time
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 
 
 _POLL_S = 1.0
-_GROUP = "oncegate-find"  # a name that librdkafka asks for; nothing is committed under it
+_GROUP = "oncegate-find"  # required by librdkafka; nothing is committed under it
 
 
 def committed_records(
     config: Mapping[str, Any], topic: str, since_ms: int | None, timeout_s: float
 ) -> "Iterator[Message]":
-    """Yield the committed records of a topic, from the first whose timestamp is `since_ms` (ms since 1970) or later.
+    """Yields the committed records of a topic, from the first whose timestamp is `since_ms` (ms since 1970) or later.
 
-    It reads on to the end that the topic had for readers of *uncommitted* records: a committed record may stand behind
-    another writer's open transaction, and brokers hand it out only once that one has ended. Raises TimeoutError where
-    nothing comes for `timeout_s`; KafkaException where brokers do not answer.
+    Reads up to the end offset for *uncommitted* readers: a committed record may follow another writer's open
+    transaction, and brokers deliver it only once that transaction has ended. Raises TimeoutError if nothing arrives for
+    `timeout_s`, KafkaException if brokers do not respond.
     """
     from confluent_kafka import Consumer
 
     reading = {"isolation.level": "read_committed", "enable.partition.eof": True, "enable.auto.commit": False}
-    reading["auto.offset.reset"] = "earliest"  # where retention has passed the place meanwhile: what is left behind it
+    reading["auto.offset.reset"] = "earliest"  # if retention deletes the start offset meanwhile
     with closing(Consumer({**config, **reading, "group.id": _GROUP})) as consumer:
         starts = _start_offsets(consumer, topic, since_ms, timeout_s)
         ends = _end_offsets(config, topic, len(starts), timeout_s)
@@ -55,20 +55,22 @@ def _records(consumer: Any, topic: str, ends: dict[int, int], timeout_s: float) 
             if message.offset() >= ends.get(message.partition(), 0):
                 ends.pop(message.partition(), None)
         elif time.monotonic() > until_s:
-            raise TimeoutError(f"topic {topic} was not read to its end, by partition {ends}: {error or 'nothing came'}")
+            raise TimeoutError(
+                f"topic {topic} was not read to its end, partitions {ends}: {error or 'nothing received'}"
+            )
 
 
 def _start_offsets(consumer: Any, topic: str, since_ms: int | None, timeout_s: float) -> "list[TopicPartition]":
-    """Returns the offset to read each partition from. Raises KafkaException where brokers do not say it of all."""
+    """Returns the start offset of each partition. Raises KafkaException if brokers do not return all of them."""
     from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
 
     described = consumer.list_topics(topic, timeout_s).topics[topic]
-    if described.error is not None:  # as of a topic that is not there, or not for this user: it has no partitions then
+    if described.error is not None:  # the topic does not exist, or not for this user: it then has no partitions
         raise KafkaException(described.error)
     partitions = described.partitions
     if since_ms is None:
         return [TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions]
-    # Behind the last record where none is as late: its end.
+    # A partition without a record that late starts at its end.
     begins = [TopicPartition(topic, number, since_ms) for number in partitions]
     starts = list(consumer.offsets_for_times(begins, timeout_s))
     for start in starts:
@@ -78,10 +80,10 @@ def _start_offsets(consumer: Any, topic: str, since_ms: int | None, timeout_s: f
 
 
 def _end_offsets(config: Mapping[str, Any], topic: str, partitions: int, timeout_s: float) -> dict[int, int]:
-    """Returns the offset behind each partition's last record, committed or not; empty partitions are left out."""
+    """Returns each partition's end offset for uncommitted readers; empty partitions are left out."""
     from confluent_kafka import Consumer, TopicPartition
 
-    # A consumer asks again where a partition's leader moves; an admin client does not.
+    # A consumer retries when a partition's leader moves; an admin client does not.
     with closing(Consumer({**config, "isolation.level": "read_uncommitted", "group.id": _GROUP})) as consumer:
         all_of_them = (TopicPartition(topic, number) for number in range(partitions))
         ends = {
@@ -91,20 +93,23 @@ def _end_offsets(config: Mapping[str, Any], topic: str, partitions: int, timeout
 
 
 ID_HEADER = "oncegate-id"
-TIMEOUT_MS = 30_000  # of each call; a coordinator that moves to another broker answers again within some seconds
+TIMEOUT_MS = 30_000  # timeout of each call; a coordinator that moves to another broker responds within seconds
 
 
 class KafkaSink:
-    """Writes each record's body, bytes or None, with its id in the header `oncegate-id`; a claim is a transaction.
+    """Writes each record's body, bytes or None, with its id in the header `oncegate-id`; one transaction per claim.
 
-    transactional_id: names the writer's part of the input, the same for whoever has that part after it, as one for each
-    partition of a source. config: further settings of librdkafka's, for brokers that ask who one is. key: of a record;
-    without it the id's bytes. since_ms: `find` reads only from the first record on whose timestamp, milliseconds
-    since 1970 by its writer's clock, is as late; without it the whole topic.
+    Args:
+        transactional_id: names the writer's part of the input, constant across restarts; for instance one per partition
+            of a source
+        config: further librdkafka settings, such as those for authentication
+        key: returns a record's key; by default the id's bytes
+        since_ms: `find` reads from the first record with this timestamp or later, in ms since 1970 by its writer's
+            clock; by default the whole topic
 
-    Promise: once for who reads committed records, if a record that is delivered again comes under the transactional id
-    that it came under before, and the topic still has what was written since. Two that live under one transactional id
-    fence each other: the older one raises Fenced. A failing commit is in doubt, and settled by `find`.
+    Guarantee: once for readers of committed records, if a redelivered record is written under the same transactional
+    id, and the topic still has everything written since. Two live writers with one transactional id fence each other:
+    the older one raises Fenced. A failed commit is in doubt, and resolved by `find`.
     """
 
     records_max = 10_000  # one transaction
@@ -128,7 +133,9 @@ class KafkaSink:
         self._producer: Producer | None = None
 
     def write(self, records: Sequence[Record]) -> None:
-        """Write records in one transaction. Raises SinkRefused where it was aborted, Fenced; else it is in doubt."""
+        """Writes records in one transaction. Raises SinkRefused if it was aborted, and Fenced; after other errors it is
+        in doubt.
+        """
         producer, is_committing = self._producer or self._fenced(), False
         try:
             producer.begin_transaction()
@@ -141,7 +148,7 @@ class KafkaSink:
             raise
 
     def find(self, ids: Sequence[str]) -> set[str]:
-        """Fence whoever wrote under this transactional id, then read which ids committed records of the topic have."""
+        """Fences earlier writers with this transactional id; returns the ids of committed records in the topic."""
         self._fenced()
         wanted = set(ids)
         reading = committed_records(self._config, self._topic, self._since_ms, self._timeout_s)
@@ -150,13 +157,13 @@ class KafkaSink:
         }
 
     def close(self) -> None:
-        """Let go of the producer; a transaction that it has open is ended by whoever comes next."""
+        """Discards the producer; the next start under its transactional id ends an open transaction."""
         if self._producer is not None:
             self._producer.purge()
             self._producer = None
 
     def _fenced(self) -> "Producer":
-        """A new producer of this transactional id: nothing that those before it have begun is open any more."""
+        """Returns a new producer with this transactional id, after ending all transactions of its predecessors."""
         self.close()
         settings = {**self._config, "transactional.id": self._transactional_id}
         producer: Producer = self._kafka.Producer(settings)
@@ -173,20 +180,20 @@ class KafkaSink:
         hand_over(producer, self._topic, value=record.body, key=self._key(record), headers=headers)
 
     def _failed(self, producer: "Producer", raised: Exception, is_committing: bool) -> None:
-        """Raises what is known after an error of a transaction; returns where nothing is."""
+        """Raises if the outcome of a failed transaction is known; returns if it is in doubt."""
         self._producer = None
         error = raised.args[0] if isinstance(raised, self._kafka.KafkaException) else None
         what = f"transaction of {self._transactional_id} on topic {self._topic}: {error.str() if error else raised}"
         if error is not None and is_fenced(self._kafka, error):
-            raise Fenced(f"{what}: a newer writer has this transactional id", outcome=Outcome.UNKNOWN)
-        # Before a commit is tried nothing is in doubt, as of a record that is too large for the client.
+            raise Fenced(f"{what}: a newer writer uses this transactional id", outcome=Outcome.UNKNOWN)
+        # Until a commit is tried nothing is in doubt, for instance after a record too large for the client.
         if is_committing and (error is None or not error.txn_requires_abort()):
             return
         try:
             producer.abort_transaction(self._timeout_s)
         except self._kafka.KafkaException:
             return
-        # The producer is not used again: librdkafka skips the sequences of what it has not sent.
+        # The producer must not be reused: librdkafka skips the sequences of unsent records.
         raise SinkRefused(f"{what}; it was aborted: nothing was written")
 
 

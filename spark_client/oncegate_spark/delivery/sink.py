@@ -1,4 +1,6 @@
-"""Defines a sink of `Delivery`: it writes records, and answers which of them it has; and a sink made of functions."""
+"""Interface of a sink for `Delivery`, which writes records and returns those it has; and a sink
+made of two functions.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,53 +12,53 @@ from oncegate_spark.protocol.codecs import IDS_MAX
 
 @dataclass(frozen=True)
 class Record:
-    """Pairs an id, a text that is not empty, with what is written under it; what a body may be is for the sink."""
+    """An id, a non-empty text, with its content; the sink defines valid bodies."""
 
     id: str
     body: Any = None
 
 
 class Sink(Protocol):
-    """Takes records of one thread. `records_max`: so many share one outcome, written together or not at all."""
+    """Accepts records from one thread. `records_max`: number of records written together, all or nothing."""
 
     records_max: int
 
     def write(self, records: Sequence[Record]) -> None:
-        """Write records, and return once all of them are durable.
+        """Writes records; returns once all of them are durable.
 
-        Raises SinkRefused where none of them is there and none will come of this call; Fenced where a newer writer has
-        taken this one's place. After any other exception it is unknown, and `find` is asked.
+        Raises SinkRefused if none is written and none will be by this call, Fenced if a newer writer has replaced this
+        one. After any other exception the effect is unknown, and `find` is called.
         """
 
     def find(self, ids: Sequence[str]) -> set[str]:
-        """Return those that are there and durable, having fenced whoever may still be writing them.
+        """Returns the ids that are durable, after fencing earlier writers of them.
 
-        Each of the others may be written again: what an earlier writer has sent of it, or sends yet, does not come to
-        stand beside that. Raises anything where the sink does not say; the ids stay in doubt.
+        Each of the others may be written again: whatever an earlier writer has sent or still sends of it must not add a
+        copy. Raises any exception if the sink cannot tell; the ids stay in doubt.
         """
 
     def close(self) -> None:
-        """Let go of connections; the next call may open another one."""
+        """Closes connections; a later call may open new ones."""
 
 
 def checked(records: Sequence[Record], sink: Sink) -> int:
-    """Return how many records go into one claim. Raises BadId, BadOption before anything is asked."""
+    """Returns the number of records per claim. Raises BadId and BadOption before anything is sent."""
     for record in records:
         if not isinstance(record.id, str) or not record.id:
-            raise BadId(f"the id of a record is {record.id!r}; it is a text that is not empty; nothing was written")
+            raise BadId(f"the id of a record is {record.id!r}; it must be a non-empty text; nothing was written")
     if sink.records_max < 1:
-        raise BadOption(f"records_max of the sink is {sink.records_max}; it is 1 or more; nothing was written")
+        raise BadOption(f"records_max of the sink is {sink.records_max}; it must be at least 1; nothing was written")
     return min(sink.records_max, IDS_MAX)
 
 
 class FunctionSink:
-    """Writes by a function, and finds by another; `records_max` records are handed over at a time.
+    """Writes with one function and finds with another, in portions of `records_max` records.
 
-    write: as `Sink.write`. find: as `Sink.find`, the resolver: it says which ids are in the place that is written to.
+    `write` and `find` behave like those of `Sink`.
 
-    Promise: once, if `find` tells the truth, and what a writer that was silent for its whole lease sends afterwards
-    does not take effect; at least once, bounded by takeovers, if it does. Without `find` records in doubt are left so,
-    and InDoubt is raised, until somebody says: `oncegate resolve`, or a Resolver with a sink that can be asked.
+    Guarantee: once if `find` is correct, and if a writer that resumes after its lease has no further effect; otherwise
+    at least once, bounded by the number of takeovers. Without `find` records in doubt raise InDoubt, until they are
+    resolved with `oncegate resolve` or by a Resolver with a sink that has `find`.
     """
 
     def __init__(
@@ -70,18 +72,17 @@ class FunctionSink:
         self._write, self._find = write, find
 
     def write(self, records: Sequence[Record]) -> None:
-        """Call the function."""
         self._write(records)
 
     def find(self, ids: Sequence[str]) -> set[str]:
-        """Call the other function. Raises InDoubt without one."""
+        """Calls the function. Raises InDoubt without one."""
         if self._find is None:
             raise InDoubt(
                 f"unknown: whether {len(ids)} records were written, the first {ids[0]!r}: their writer is gone, and "
-                "this sink has no find() that could tell; look, and clear them by `oncegate resolve`",
+                "this sink has no find() to ask; check the sink, and run `oncegate resolve`",
                 ids=list(ids),
             )
         return self._find(ids)
 
     def close(self) -> None:
-        """Close nothing: what the functions use is theirs."""
+        """Does nothing: the functions own their resources."""

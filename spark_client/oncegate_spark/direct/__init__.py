@@ -1,12 +1,12 @@
-"""Writes a producer's rows into a topic of Kafka by this process alone: they do not pass through the gateway.
+"""Writes a producer's rows into a Kafka topic directly from this process; they do not pass through the gateway.
 
 with Gateway("http://gateway:8080", namespace="mail") as gateway:
     with DirectWriter(gateway, "orders", "events-3") as writer:
         print(writer.write([DirectRow(17, b"{}"), DirectRow(18, b"{}")]))  # both, or neither; each once
 
-Start, ask, commit: a producer of Kafka starts under the lane's transactional id, which fences whoever had it before;
-then the gateway is asked which sequences are written; then the others and one record of them are committed in one
-transaction of that producer, which is never used again.
+A write has three steps. A Kafka producer starts under the lane's transactional id, which fences its predecessor. The
+gateway is asked which sequences are written. The others are committed, with one record that lists them, in a
+transaction of that producer, which is never reused.
 """
 
 from oncegate_spark.direct.transaction import DirectRow

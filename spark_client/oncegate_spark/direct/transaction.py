@@ -1,15 +1,15 @@
-"""One transaction of a lane: start, ask, write, commit, by one producer of Kafka that is never used again.
+"""One transaction of a lane: start, ask, write and commit, with a Kafka producer that is never reused.
 
-Why one: librdkafka sends a commit again whose answer is lost, and a broker that gets both may end the *next*
-transaction of the same producer by the late one. A producer that has one transaction has no next one; the start of its
-successor ends what it left and fences it (KIP-98, KIP-890).
+Reusing it would be unsafe: librdkafka resends a commit whose reply is lost, and a broker that receives both may end the
+*next* transaction of the same producer with the late one. A producer with a single transaction has no next one; its
+successor's start ends its leftovers and fences it (KIP-98, KIP-890).
 
-The transaction commits a record of the written sequences with its rows, which the gateway reads and enters:
+The transaction commits the rows with a record of the written sequences, which the gateway reads and stores:
 
-    version u8 = 1 | ledger 16 bytes | lane u64 | spans u32 | each: first u64, last u64, both of them written
+    version u8 = 1 | ledger 16 bytes | lane u64 | spans u32 | each: first u64, last u64, both inclusive
 
-Kafka's client reports some refusals beside its calls; those are raised too, and are not retried when only the user can
-mend them.
+Kafka's client reports some refusals only through callbacks. Those are raised too, and not retried if only the user can
+fix them.
 """
 
 from base64 import urlsafe_b64encode
@@ -30,11 +30,11 @@ import struct
 
 from oncegate_spark.kafka_client import is_unknown
 
-_RIGHTS = "`oncegate kafka plan --writer User:NAME --topic TOPIC` prints the rights that who writes needs"
+_RIGHTS = "`oncegate kafka plan --writer User:NAME --topic TOPIC` prints the ACLs that a writer needs"
 
 
 class Heard:
-    """Keeps what one producer's callbacks said: how its connections were refused, why its first record was."""
+    """Stores errors from one producer's callbacks: refused connections, and the first undelivered record."""
 
     def __init__(self, kafka: Any, topic: str, lane: OpenedLane, user: str) -> None:
         self._kafka = kafka
@@ -43,16 +43,16 @@ class Heard:
         self._record: Any = None
 
     def callbacks(self) -> dict[str, Any]:
-        """Gives settings of librdkafka's; of records it is told errors alone."""
+        """Returns the callbacks as librdkafka settings; deliveries are reported only on error."""
         return {"error_cb": self._told, "on_delivery": self._undelivered}
 
     @property
     def why(self) -> str:
-        """Says why the first record was not taken; empty: all were, or nothing is known yet."""
+        """Error of the first undelivered record; empty if there is none."""
         return "" if self._record is None else f" ({self._record.str()})"
 
     def refusal(self, error: Any) -> Refused | None:
-        """Tells that brokers refuse this user, by a call's error or what was heard; None: it is something else."""
+        """Returns the error if brokers refuse this user, from a call's error or a callback; None for other errors."""
         for heard in (error, self._record, self._connection):
             if heard is not None and (meaning := self._meaning(heard)):
                 return Refused(f"{meaning} ({heard.str()}){NOTHING}")
@@ -60,7 +60,7 @@ class Heard:
 
     def _meaning(self, error: Any) -> str | None:
         if is_unknown(self._kafka, error):
-            return f"brokers do not know {self._user} by these credentials"
+            return f"brokers rejected the credentials of {self._user}"
         codes = self._kafka.KafkaError
         wanted = {
             codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: f"transactional id {self._lane.transactional_id}",
@@ -70,7 +70,8 @@ class Heard:
         return None if what is None else f"{self._user} lacks Describe or Write on {what}: {_RIGHTS}"
 
     def _told(self, error: Any) -> None:
-        if self._meaning(error):  # brokers that hang up on who is refused are told as away, last of all
+        # after a refusal brokers close the connection; the callback's last error is then that they are unreachable
+        if self._meaning(error):
             self._connection = error
 
     def _undelivered(self, error: Any, _record: Any) -> None:
@@ -80,11 +81,11 @@ class Heard:
 _HEAD = struct.Struct(">B16sQI")
 _SPAN = struct.Struct(">QQ")
 _VERSION = 1
-SPANS_MAX = 10_000  # as the gateway reads at most
+SPANS_MAX = 10_000  # the gateway's maximum
 
 
 class CopiedSpans:
-    """Collects sequences, each greater than the one before, as inclusive spans."""
+    """Collects strictly increasing sequences as inclusive spans."""
 
     def __init__(self) -> None:
         self.spans: list[list[int]] = []
@@ -94,7 +95,6 @@ class CopiedSpans:
         return len(self.spans)
 
     def add(self, sequence: int) -> None:
-        """Take one more."""
         if self.spans and self.spans[-1][1] + 1 == sequence:
             self.spans[-1][1] = sequence
         else:
@@ -103,18 +103,18 @@ class CopiedSpans:
 
 
 def lane_record(ledger: bytes, lane: int, spans: Sequence[Sequence[int]]) -> bytes:
-    """The bytes of a record; spans are sorted, disjoint, at least one."""
+    """Encodes a record; at least one span, sorted and disjoint."""
     head = _HEAD.pack(_VERSION, ledger, lane, len(spans))
     return head + b"".join(_SPAN.pack(first, last) for first, last in spans)
 
 
-# Readers of the topic wait behind it until the next start, or for all of its time.
+# Timeout of an abort. Readers of the topic wait for an open transaction until it is aborted or times out.
 _ABORT_S = 5.0
-TIMEOUT_MS = 30_000  # of each call of Kafka; a coordinator that moves to another broker answers again within seconds
-TRANSACTION_MS = 60_000  # Kafka's default: so long readers wait behind a writer that died and is not tried again
-# Settings of librdkafka's for how long a record may take: it takes none that is longer than its transaction.
+TIMEOUT_MS = 30_000  # timeout of each Kafka call; a coordinator that moves to another broker responds within seconds
+TRANSACTION_MS = 60_000  # Kafka's default: the time that readers wait for the transaction of a dead writer
+# librdkafka's timeouts of a record, which must not exceed the transaction's.
 _DELIVERY = ("message.timeout.ms", "delivery.timeout.ms")
-# What makes a transaction one, and which partition a key is of, is no choice of a caller's.
+# Settings that make the transaction correct, and the partitioner, are not the caller's choice.
 _OWN = {
     "transactional.id": "",
     "transaction.timeout.ms": "",
@@ -127,7 +127,7 @@ _OWN = {
 
 @dataclass(frozen=True)
 class DirectRow:
-    """One record for the topic. `sequence`: its place in the source. `partition`: None: by the key, as Kafka does."""
+    """One record for the topic. `sequence`: position in the source. `partition`: None for Kafka's choice by key."""
 
     sequence: int
     value: bytes | None
@@ -138,9 +138,10 @@ class DirectRow:
 
 
 class LaneTransaction:
-    """Writes rows of one lane, once; a context that closes it. Raises as each call says; then only `close` is left.
+    """Writes rows of one lane in one transaction; a context manager that closes it.
 
-    config: settings of librdkafka's, for brokers that ask who one is. transaction_ms: as `transaction_time` takes it.
+    `config`: librdkafka settings, such as those for authentication. `transaction_ms`: as in `transaction_time`. After
+    an error only `close` may be called.
     """
 
     def __init__(
@@ -166,7 +167,7 @@ class LaneTransaction:
         self._topic_id: str | None = None
         self._written = CopiedSpans()
         self._last: int | None = None
-        # Something was handed over, and no commit of it was tried.
+        # Rows were added, and no commit was tried.
         self._is_open = False
 
     def __enter__(self) -> Self:
@@ -176,9 +177,10 @@ class LaneTransaction:
         self.close()
 
     def start(self) -> None:
-        """Fence whoever had the lane: what it left open is ended, and it commits nothing any more. Before any question.
+        """Starts the producer, which fences the lane's previous writer and ends its open transaction. Call it before
+        `ask`.
 
-        Raises Unavailable, Refused: nothing was written.
+        Raises Unavailable and Refused: nothing was written.
         """
         self._producer = self._kafka.Producer(self._config | self._heard.callbacks())
         try:
@@ -187,28 +189,31 @@ class LaneTransaction:
             self._started_ms = self._gateway.clock.monotonic_ms()
         except self._kafka.KafkaException as raised:
             error = raised.args[0]
-            with suppress(self._kafka.KafkaException):  # as it raises what is fatal once more
-                self._producer.poll(0)  # callbacks speak here
+            with suppress(self._kafka.KafkaException):  # a fatal error is raised again
+                self._producer.poll(0)  # runs the callbacks
             if refused := self._heard.refusal(error):
                 raise refused from raised
             kind = Refused if error.fatal() and not is_fenced(self._kafka, error) else Unavailable
             raise kind(f"{self._what}: {error.str()}{NOTHING}") from raised
 
     def ask(self, first: int, last: int, acked: int | None = None) -> tuple[tuple[int, int], ...]:
-        """Asks which sequences from `first` to `last` are written: inclusive spans, in order; others are to be written.
-        `acked`: the source brings none up to this one any more. A topic that was created again is refused.
+        """Returns the written sequences from `first` to `last`, as inclusive spans in order; the others are to be
+        written.
 
-        Raises Unavailable, Refused, and what the gateway's calls raise: nothing was written.
+        `acked`: the source delivers no sequence up to this one again. A topic that was deleted and created again is
+        refused.
+
+        Raises Unavailable, Refused and errors of the gateway's calls: nothing was written.
         """
-        assert self._producer is not None, "who has not started may ask before another writes"
+        assert self._producer is not None, "start() comes first, or another writer could write after the answer"
         if self._topic_id is None:
             self._topic_id = self._look_up_topic()
         return self._gateway.ask_lane(self._topic, self._producer_name, first, last, acked, self._topic_id or None)
 
     def _look_up_topic(self) -> str:
-        """Returns Kafka's id of the topic as it is now; empty: it is not there, or brokers are before 2.8.
+        """Returns Kafka's current id of the topic; empty if it does not exist, or brokers are older than 2.8.
 
-        Raises Unavailable, Refused.
+        Raises Unavailable and Refused.
         """
         own = {name: value for name, value in self._config.items() if name not in (*_OWN, *_DELIVERY)}
         admin = self._kafka.admin.AdminClient(own | {"error_cb": self._heard.callbacks()["error_cb"]})
@@ -225,24 +230,28 @@ class LaneTransaction:
         return topic_id_text(described.topic_id)
 
     def add(self, rows: Iterable[DirectRow]) -> None:
-        """Hand rows to the transaction, by rising sequences, that `ask` did not tell as written. Raises BadId, Refused,
-        SinkRefused: nothing is written."""
+        """Adds rows with increasing sequences that `ask` did not return. Raises BadId, Refused, SinkRefused: nothing is
+        written.
+        """
         for row in rows:
             if self._last is not None and row.sequence <= self._last:
                 raise BadId(
-                    f"sequence {row.sequence} of {self._producer_name} follows {self._last}: they rise{NOTHING}"
+                    f"sequence {row.sequence} of {self._producer_name} follows {self._last}: they must "
+                    f"increase{NOTHING}"
                 )
             if row.timestamp_ms == 0:
                 raise Refused(
-                    f"sequence {row.sequence} of {self._producer_name} has timestamp 0, which Kafka's client takes for "
-                    f"none, and writes the time it is now: give another, or none{NOTHING}"
+                    f"sequence {row.sequence} of {self._producer_name} has timestamp 0, which Kafka's client replaces "
+                    "by "
+                    f"the current time: set another timestamp, or none{NOTHING}"
                 )
             self._last = row.sequence
             self._written.add(row.sequence)
             if len(self._written) > SPANS_MAX:
                 raise Refused(
-                    f"{self._what}: more than {SPANS_MAX} holes in one transaction: write fewer rows at a time, or by "
-                    f"ids{NOTHING}"
+                    f"{self._what}: more than {SPANS_MAX} gaps in one transaction: write fewer rows at a time, or "
+                    "write "
+                    f"by ids{NOTHING}"
                 )
             self._produce(row)
 
@@ -259,19 +268,20 @@ class LaneTransaction:
             raise self._failed(raised) from raised
 
     def commit(self) -> int:
-        """Commit the rows with one record of them; how many they are. Nothing was added: nothing is committed.
+        """Commits the rows with their record; returns their number. Without rows nothing is committed.
 
-        Raises SinkRefused, or Refused where the user lacks a right: it was aborted, and nothing is written; Fenced: a
-        later writer has the lane; InDoubt: whether it is committed only the next start and question tell.
+        Raises SinkRefused, or Refused if the user lacks an ACL: it was aborted, and nothing is written. Raises Fenced
+        if a later writer owns the lane. Raises InDoubt if only the next start and `ask` reveal whether it was
+        committed.
         """
         assert self._producer is not None
         if not self._written.count:
             return 0
         record = lane_record(self._lane.ledger, self._lane.lane, self._written.spans)
         try:
-            # The rows first: while the record is not committed, who asks of a lane of its partition waits.
+            # Rows first: while the record is uncommitted, questions about lanes of its partition have to wait.
             if left := self._producer.flush(self._timeout_s):
-                raise SinkRefused(f"{self._what}: {left} rows were not taken in {self._timeout_s:.0f} s{NOTHING}")
+                raise SinkRefused(f"{self._what}: {left} rows were not accepted in {self._timeout_s:.0f} s{NOTHING}")
             self._producer.produce(self._lane.topic, record, partition=self._lane.partition)
             self._is_open = False
             self._producer.commit_transaction(self._timeout_s)
@@ -280,39 +290,43 @@ class LaneTransaction:
         return self._written.count
 
     def close(self) -> None:
-        """Let go of the producer, and abort what no commit was tried of; else it is ended by the lane's next start."""
+        """Discards the producer, and aborts the transaction unless a commit was tried; the lane's next start ends that
+        one.
+        """
         if self._producer is not None:
             self._producer.purge()
             if self._is_open:
-                with suppress(self._kafka.KafkaException):  # as a newer writer's start has ended it
+                with suppress(self._kafka.KafkaException):  # for instance after a newer writer's start ended it
                     self._producer.abort_transaction(_ABORT_S)
             self._producer = None
 
     def _failed(self, raised: Any) -> Exception:
-        """What is known after an error of Kafka's."""
+        """Returns the exception for an error of Kafka."""
         error = raised.args[0]
         what = f"{self._what}: {error.str()}"
         if is_fenced(self._kafka, error):
             if self._open_ms >= self._transaction_ms:
-                limit = f"brokers abort one after {self._transaction_ms}: {self._longer}"
+                limit = f"brokers abort a transaction after {self._transaction_ms} ms: {self._longer}"
                 what = f"{what}: it was open for {self._open_ms} ms, and {limit}"
                 if self._is_open:
                     return SinkRefused(f"{what}, or write fewer rows at a time{NOTHING}")
-            return Fenced(f"{what}: a later writer has this lane; whether it wrote, it knows", outcome=Outcome.UNKNOWN)
-        # While no commit was tried nothing can be committed, whatever the error: as of a record that is too large.
+            return Fenced(
+                f"{what}: a later writer owns this lane and decides whether it is written", outcome=Outcome.UNKNOWN
+            )
+        # Before a commit is tried nothing can be committed, whatever the error, for instance a record that is too
+        # large.
         if error.txn_requires_abort() or self._is_open:
             self._is_open = True
-            return self._heard.refusal(error) or SinkRefused(f"{what}{self._heard.why}; it is aborted{NOTHING}")
-        return InDoubt(f"{what}; unknown: whether it is committed; the next start and question tell")
+            return self._heard.refusal(error) or SinkRefused(f"{what}{self._heard.why}; it was aborted{NOTHING}")
+        return InDoubt(f"{what}; unknown: whether it is committed; write the same rows again")
 
     @property
     def _open_ms(self) -> int:
-        """How long the transaction has been open."""
         return self._gateway.clock.monotonic_ms() - self._started_ms
 
     @property
     def _longer(self) -> str:
-        """The line to write for a longer transaction, in Spark and in Python."""
+        """The options to write for a longer transaction, in Spark and in Python."""
         longer = 2 * max(self._open_ms, self._transaction_ms)
         return f'write .option("transactionMs", "{longer}") (DirectWriter: transaction_ms={longer})'
 
@@ -322,17 +336,18 @@ class LaneTransaction:
 
 
 def checked_config(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns the settings. Raises BadOption for those that are not a caller's."""
+    """Returns the settings. Raises BadOption for settings that the lane reserves."""
     if own := sorted(set(config) & set(_OWN)):
-        raise BadOption(f"{', '.join(own)}: the lane sets it itself; leave it out{NOTHING}")
+        raise BadOption(f"{', '.join(own)}: the lane sets it itself; omit it{NOTHING}")
     return config
 
 
 def transaction_time(given_ms: int | None, timeout_ms: int, config: Mapping[str, Any]) -> int:
-    """Returns how long a transaction may be open: as given, else 60 s, or the longest time-out of its commit if more.
+    """Returns the transaction timeout: as given, else 60 s or, if longer, the longest timeout of a commit.
 
-    timeout_ms: of each call of Kafka. config: settings of librdkafka's, among them how long a record may take. Raises
-    BadOption where what is given is shorter than one of these: brokers would abort what is still being committed.
+    `timeout_ms`: of each Kafka call. `config`: librdkafka settings, including the timeouts of a record. Raises
+    BadOption if the given time is shorter than one of these: brokers would abort a transaction that is still being
+    committed.
     """
     times = {"timeout_ms": timeout_ms, **{name: _milliseconds(name, config) for name in _DELIVERY if name in config}}
     name, longest_ms = max(times.items(), key=lambda entry: entry[1])
@@ -340,7 +355,8 @@ def transaction_time(given_ms: int | None, timeout_ms: int, config: Mapping[str,
         return max(TRANSACTION_MS, longest_ms)
     if given_ms < longest_ms:
         raise BadOption(
-            f"a transaction of {given_ms} ms ends before its commit may ({name} is {longest_ms}): write "
+            f"a transaction timeout of {given_ms} ms is shorter than its commit may take ({name} is {longest_ms}): "
+            "write "
             f'.option("transactionMs", "{longest_ms}") (DirectWriter: transaction_ms={longest_ms}), or lower '
             f"{name}{NOTHING}"
         )
@@ -350,12 +366,14 @@ def transaction_time(given_ms: int | None, timeout_ms: int, config: Mapping[str,
 def _milliseconds(name: str, config: Mapping[str, Any]) -> int:
     text = str(config[name]).strip()
     if not text.isascii() or not text.isdigit():
-        raise BadOption(f"{name} is {text!r}: a whole number of milliseconds is wanted{NOTHING}")
+        raise BadOption(f"{name} is {text!r}; it must be a whole number of milliseconds{NOTHING}")
     return int(text)
 
 
 def topic_id_text(topic_id: Any) -> str:
-    """Returns a topic's id in base64url, as Kafka's tools show it; empty: there is none. Its own text is base64."""
+    """Returns a topic's id in base64url, as Kafka's tools print it (the client's text is base64);
+    empty if it has none.
+    """
     halves = topic_id.get_most_significant_bits(), topic_id.get_least_significant_bits()
     raw = b"".join((half % (1 << 64)).to_bytes(8, "big") for half in halves)
     return urlsafe_b64encode(raw).rstrip(b"=").decode() if any(raw) else ""

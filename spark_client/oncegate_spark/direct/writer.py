@@ -1,4 +1,4 @@
-"""Writes rows of one lane, again and again: each call is one transaction, tried until its end is known."""
+"""Writes rows of one lane; each call is one transaction, retried until its outcome is known."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,31 +11,33 @@ from oncegate_spark.errors import BadId, InDoubt, SinkRefused, Unavailable
 from oncegate_spark.protocol.answers import OpenedLane
 from oncegate_spark.sync.gateway import Gateway
 
-TRIES_MAX = 4  # brokers that are started again answer within some seconds; a longer outage is for the caller to see
+TRIES_MAX = 4  # restarting brokers respond within seconds; longer outages are the caller's decision
 PAUSE_MS = 200
 
 
 @dataclass(frozen=True)
 class DirectWritten:
-    """Counts what became of rows. written: by this call. duplicates: they were written before; a try of this call whose
-    answer was lost counts there."""
+    """Row counts of one write. `written`: by this call. `duplicates`: written before, also by an earlier try
+    whose reply was lost.
+    """
 
     written: int
     duplicates: int
 
 
 class DirectWriter:
-    """Writes one producer's rows into a topic, by one thread. Two that live at once fence each other: use one.
+    """Writes one producer's rows into a topic, from one thread. Two live writers fence each other: use one.
 
-    producer: names a part of the source, the same at every run, whose records are numbered. config: settings of
-    librdkafka's, for brokers that ask who one is. timeout_ms: of each call of Kafka. transaction_ms: after which
-    brokers abort a transaction, bounded by their `transaction.max.timeout.ms`; None: 60,000, or `timeout_ms` if that is
-    more. BadOption where it is less than `timeout_ms`.
+    Args:
+        producer: names a part of the source whose records are numbered, the same in every run
+        config: librdkafka settings, such as those for authentication
+        timeout_ms: of each Kafka call
+        transaction_ms: transaction timeout, at least `timeout_ms`, at most the brokers' `transaction.max.timeout.ms`;
+            None: 60,000, or `timeout_ms` if that is longer
+        source_id: identity of the source, such as Kafka's topic id; raises SourceReplaced if another one is stored
 
-    source_id: of what the sequences number, as Kafka's topic id; where another one is recorded, SourceReplaced.
-
-    Promise: each sequence once, for who reads committed records, whatever dies or is lost in between, as long as the
-    namespace is there. RELIABILITY.md of Oncegate says what is not promised.
+    Guarantee: each sequence once for readers of committed records, whatever crashes or gets lost, as long as the
+    namespace exists. RELIABILITY.md of Oncegate lists the exceptions.
     """
 
     def __init__(
@@ -61,20 +63,23 @@ class DirectWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Nothing is held between calls."""
+        """Does nothing: no resource is open between calls."""
 
     def write(self, rows: Sequence[DirectRow], acked: int | None = None) -> DirectWritten:
-        """Write rows of rising sequences in one transaction, those that are not written yet. Repeat it with the same.
+        """Writes the unwritten ones of these rows, whose sequences increase, in one transaction. Safe to repeat.
 
-        acked: below the first of them; the source brings no sequence up to this one any more. The holes below it are
-        forgotten, so that a lane whose source has many is known by one number; a row that comes for one is dropped.
+        `acked`: a sequence below the first row; the source delivers nothing up to it again. The gateway then forgets
+        gaps below it, so that a source with many gaps needs one number; a later row for such a gap is dropped.
 
-        Raises Fenced: a later writer has the lane; InDoubt: unknown, after all tries; SinkRefused, Unavailable,
-        Refused and what the gateway's calls raise: as their text says. BadId: nothing was written.
+        Raises Fenced if a later writer owns the lane, InDoubt if the outcome is unknown after all tries, BadId if
+        nothing was written, and SinkRefused, Unavailable, Refused and errors of the gateway's calls, whose message has
+        the outcome.
         """
         for before, row in pairwise(rows):
             if row.sequence <= before.sequence:
-                raise BadId(f"sequence {row.sequence} follows {before.sequence}: they rise; nothing was written")
+                raise BadId(
+                    f"sequence {row.sequence} follows {before.sequence}: they must increase; nothing was written"
+                )
         if not rows:
             return DirectWritten(0, 0)
         tries = 0
@@ -99,7 +104,7 @@ class DirectWriter:
 
 
 def missing(rows: Sequence[DirectRow], written: Sequence[tuple[int, int]]) -> Iterator[DirectRow]:
-    """The rows whose sequences lie in none of the spans; both are in order."""
+    """Yields the rows whose sequences are in none of the spans; both are in order."""
     spans = iter(written)
     span = next(spans, None)
     for row in rows:

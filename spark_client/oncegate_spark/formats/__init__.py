@@ -1,16 +1,15 @@
-"""Encodes rows as values of Kafka records: JSON, Arrow, and Avro or Protobuf or JSON as a schema registry names them.
+"""Encodes rows as values of Kafka records: JSON or Arrow, and Avro, Protobuf or JSON with a schema registry.
 
-A format is made once, where the schema registry can be reached, and encodes anywhere: it holds the schema's number and
-text, travels to Spark's workers by itself, and asks no registry there. The same row has the same bytes each time, so
-that a retry is recognised as the same payload. A null row stays null, which Kafka's compaction takes as a deletion.
+A format is created once, where the schema registry is reachable. It contains the schema and its number, so Spark's
+workers use it without the registry. Encoding is deterministic, so that the gateway recognises a retry as the same
+payload. A null row stays null, a tombstone for Kafka's compaction.
 
     from oncegate_spark import formats
 
     orders = formats.avro("http://registry:8081", "orders-value")
     df.select("key", formats.column(orders, "id", "price").alias("value")).write.format("oncegate")...
 
-Needs the extra `oncegate-spark[formats]`: confluent-kafka's client of schema registries, fastavro, protobuf and
-jsonschema.
+Needs the extra `oncegate-spark[formats]`: confluent-kafka's schema registry client, fastavro, protobuf and jsonschema.
 """
 
 from oncegate_spark.formats.avro import Avro, avro

@@ -1,8 +1,7 @@
-"""Encodes rows as Avro, by fastavro, with the number of their schema in a schema registry before them.
+"""Encodes rows as Avro with fastavro, prefixed with the number of their schema in a schema registry.
 
-Holds Arrow columns against Avro fields, where fastavro writes another value than the row's, or one nobody can read.
-
-A union of several types is left to fastavro, which looks for the branch that a value fits.
+Before that, compares Arrow columns with Avro fields, where fastavro would write a different or an unreadable value.
+Unions of several types are left to fastavro, which selects the branch that a value fits.
 """
 
 import io
@@ -26,9 +25,9 @@ _INT_MIN, _INT_MAX = -(1 << 31), (1 << 31) - 1
 
 
 def misfit(kind: pa.DataType, avro: Any, named: Mapping[str, Any]) -> str | None:
-    """Says why values of an Arrow type can never be written as an Avro type; None: they can, or fastavro finds out.
+    """Returns why values of an Arrow type can never be encoded as an Avro type; None if they may fit.
 
-    named: the named types of the schema.
+    `named`: the named types of the schema.
     """
     if isinstance(avro, list):
         branches = [branch for branch in avro if branch != "null"]
@@ -40,26 +39,26 @@ def misfit(kind: pa.DataType, avro: Any, named: Mapping[str, Any]) -> str | None
         return why
     name, is_plain = _name(avro), not (isinstance(avro, dict) and "logicalType" in avro)
     if name in ("int", "long") and is_plain and (_is_fraction(kind) or pa.types.is_boolean(kind)):
-        return f"{kind} is no {name}: cast the column"
+        return f"{kind} is not {name}: cast the column"
     if name == "boolean" and not (pa.types.is_boolean(kind) or pa.types.is_null(kind)):
-        return f"{kind} is no boolean: cast the column"
+        return f"{kind} is not boolean: cast the column"
     return next((why for inner in _inner(kind, avro) if (why := misfit(*inner, named))), None)
 
 
 def has_ints(avro: Any, named: Mapping[str, Any]) -> bool:
-    """Tells whether values of an Avro type may hold an `int` outside a union, which `check_ints` has to look at."""
+    """True if values of an Avro type may contain an `int` outside a union, which needs `check_ints`."""
     return not isinstance(avro, list) and _name(_resolved(avro, named)) in ("int", "record", "array")
 
 
 def check_ints(value: Any, avro: Any, named: Mapping[str, Any]) -> None:
-    """Raises ValueError for a whole number of more than 32 bits in a field of `int`, which no reader takes."""
+    """Raises ValueError for a number above 32 bits in an `int` field, which no reader accepts."""
     if value is None or isinstance(avro, list):
         return
     avro = _resolved(avro, named)
     name = _name(avro)
     if name == "int":
         if isinstance(value, int) and not _INT_MIN <= value <= _INT_MAX:
-            raise ValueError(f"{value} has more than the 32 bits of an int")
+            raise ValueError(f"{value} does not fit the 32 bits of an int")
     elif name == "array":
         for item in value:
             check_ints(item, avro["items"], named)
@@ -74,7 +73,7 @@ def _meets_instant(kind: pa.DataType, avro: Any, named: Mapping[str, Any]) -> st
         return None
     if avro.get("logicalType") not in _INSTANTS:
         return None
-    return f"{kind} has no time zone, and {avro['logicalType']} is an instant: cast the column, or take local-timestamp"
+    return f"{kind} has no time zone, and {avro['logicalType']} is an instant: cast the column, or use local-timestamp"
 
 
 def _inner(kind: pa.DataType, avro: Any) -> list[tuple[pa.DataType, Any]]:
@@ -103,8 +102,8 @@ def _name(avro: Any) -> Any:
 class Avro:
     """Encodes a row as a record of a registered schema: columns by name, nulls only where a field allows them.
 
-    A number that its field cannot hold whole is refused, and so is a time without a time zone where the field is an
-    instant: which one it is depends on the machine.
+    Rejects numbers that would be truncated, and times without a time zone for a field that is an instant, since the
+    result would depend on the machine.
     """
 
     schema: RegisteredSchema
@@ -122,15 +121,16 @@ class Avro:
         return {"schema": self.schema}
 
     def check(self, fields: list[pa.Field]) -> None:
-        """Refuses columns that the schema has no field for, or one of another kind of value,
-        and a missing column whose field has no default."""
+        """Raises BadOption for columns without a field or of another kind of value, and for a missing column without a
+        default.
+        """
         schema_fields = {field["name"]: field for field in self._parsed["fields"]}
         columns = {field.name for field in fields}
         if more := sorted(columns - schema_fields.keys()):
             raise BadOption(f"the Avro schema has no field {', '.join(more)}")
         missing = [name for name, field in schema_fields.items() if "default" not in field and name not in columns]
         if missing:
-            raise BadOption(f"no column {', '.join(missing)}, which the Avro schema has without a default")
+            raise BadOption(f"columns {', '.join(missing)} are missing, and the Avro schema has no default for them")
         for schema_field in fields:
             if why := misfit(
                 schema_field.type, schema_fields[schema_field.name]["type"], self._parsed["__named_schemas"]
@@ -138,7 +138,7 @@ class Avro:
                 raise BadOption(f"column {schema_field.name} does not fit the Avro schema: {why}")
 
     def value(self, row: dict[str, object]) -> bytes:
-        """Encodes one row; BadOption where a column's value does not fit its field."""
+        """Encodes one row. Raises BadOption for a value that does not fit its field."""
         import fastavro
 
         into = io.BytesIO()
@@ -152,10 +152,10 @@ class Avro:
 
 
 def avro(registry: "str | SchemaRegistryClient", subject: str, schema: str | None = None) -> Avro:
-    """Makes a format from the newest Avro schema of a registry's subject, or registers `schema` under it.
+    """Returns the format for the newest Avro schema of a subject, or registers `schema` under it.
 
-    registry: its address, or a client of confluent-kafka. Raises BadOption where the registry refuses, or the schema is
-    no record; Unreachable where the registry does not answer.
+    `registry`: its address, or a client of confluent-kafka. Raises BadOption if the registry rejects the schema or it
+    is not a record; Unreachable if the registry does not respond.
     """
     if schema is not None:
         _parse(RegisteredSchema(0, schema))
@@ -165,7 +165,7 @@ def avro(registry: "str | SchemaRegistryClient", subject: str, schema: str | Non
 
 
 def _parse(schema: RegisteredSchema) -> Any:
-    """Returns what fastavro writes by; BadOption where the text is no schema of a record."""
+    """Parses a schema for fastavro. Raises BadOption unless it is a record's."""
     try:
         import fastavro
     except ImportError as error:
@@ -178,5 +178,5 @@ def _parse(schema: RegisteredSchema) -> Any:
     except (ValueError, TypeError, fastavro.schema.SchemaParseException, fastavro.schema.UnknownType) as error:
         raise BadOption(f"not an Avro schema: {error}") from error
     if not isinstance(parsed, dict) or parsed["type"] != "record":
-        raise BadOption("a row is an Avro record, and the schema is another type")
+        raise BadOption("the Avro schema is not a record, and a row needs one")
     return parsed

@@ -1,4 +1,4 @@
-"""Encodes rows as JSON, alone or with the number of their JSON Schema in a schema registry before them."""
+"""Encodes rows as JSON, alone or prefixed with the number of their JSON Schema in a schema registry."""
 
 import base64
 import json as plain_json
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Json:
-    """Encodes a row as an object, members in the order of its columns, without spaces.
+    """Encodes a row as an object, members in column order, without spaces.
 
-    Times are ISO 8601, bytes base64, decimals texts, so that no reader rounds them; a null column is null. With a
-    schema, each row is checked by it before it is encoded.
+    Times are ISO 8601, bytes base64, decimals strings, so that no reader rounds them; null stays null. With a schema,
+    each row is validated before it is encoded.
     """
 
     schema: RegisteredSchema | None = None
@@ -43,13 +43,13 @@ class Json:
         return {"schema": self.schema}
 
     def check(self, fields: list[pa.Field]) -> None:
-        """Refuses two columns of one name, which an object cannot have."""
+        """Raises BadOption for two columns of one name, which an object cannot have."""
         names = [field.name for field in fields]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise BadOption(f"two columns are named {', '.join(twice)}")
 
     def value(self, row: dict[str, object]) -> bytes:
-        """Encodes one row; BadOption for a number that is none (NaN, infinity), or what the schema refuses."""
+        """Encodes one row. Raises BadOption for NaN and infinity, and for a row that the schema rejects."""
         content = {name: _plain(name, value) for name, value in row.items()}
         if self.schema is None:
             return _text(content)
@@ -59,10 +59,10 @@ class Json:
 
 
 def json(registry: "str | SchemaRegistryClient | None" = None, subject: str = "", schema: str | None = None) -> Json:
-    """Makes a format of JSON alone, or of the JSON Schema of a registry's subject, or registers `schema` under it.
+    """Returns the format for plain JSON, or for the JSON Schema of a subject, or registers `schema` under it.
 
-    Raises BadOption where only one of registry and subject is given, or the registry refuses; Unreachable where it does
-    not answer.
+    Raises BadOption if only one of registry and subject is given or the registry rejects the schema; Unreachable if it
+    does not respond.
     """
     if registry is None and not subject and schema is None:
         return Json()
@@ -86,9 +86,9 @@ def _text(content: dict[str, object]) -> bytes:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """What JSON has for a value of Arrow."""
+    """Converts a value of Arrow to one of JSON."""
     if isinstance(value, float) and not math.isfinite(value):
-        raise BadOption(f"column {name} holds {value}, which JSON has no number for")
+        raise BadOption(f"column {name} contains {value}, which JSON cannot represent")
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, datetime | date | time):

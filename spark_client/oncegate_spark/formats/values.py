@@ -1,4 +1,4 @@
-"""Encodes Arrow rows with a format: what the formats share."""
+"""Encodes Arrow rows with a format; shared by all formats."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
 
 
 class Format(Protocol):
-    """Says how a row becomes the value of a record. It can be pickled, and is not changed by what it encodes."""
+    """Encodes a row as a record's value. Must be picklable and immutable."""
 
     def check(self, fields: list[pa.Field]) -> None:
-        """Raises BadOption where rows with these columns can never be encoded, before any row is."""
+        """Raises BadOption, before any row is encoded, if rows with these columns can never be encoded."""
 
     def value(self, row: dict[str, object]) -> bytes:
-        """Encodes one row, column by name; BadOption says which column does not fit, and why."""
+        """Encodes one row, column by name. Raises BadOption with the column and the reason if one does not fit."""
 
 
 def encode(how: Format, rows: pa.Table | pa.RecordBatch | pa.StructArray) -> pa.Array:
-    """Encodes rows as values, `binary`, one for each row; a null struct stays null, and writes a tombstone.
+    """Encodes rows as `binary` values, one per row; a null struct stays null, a tombstone.
 
-    Raises BadOption, with the row's number, where one does not fit the format; nothing is kept of the rows before it.
+    Raises BadOption with the row's number if one does not fit the format; the result for earlier rows is discarded.
     """
     structs = _structs(rows) if isinstance(rows, pa.Table | pa.RecordBatch) else rows
     if not isinstance(structs, pa.StructArray):
@@ -42,8 +42,8 @@ def encode(how: Format, rows: pa.Table | pa.RecordBatch | pa.StructArray) -> pa.
 def _rows(structs: pa.StructArray) -> list[dict[str, object] | None]:
     try:
         return list(structs.to_pylist())
-    except (ValueError, OverflowError) as error:  # as a date after the year 9999, or two columns of one name
-        raise BadOption(f"a row has no values in Python: {error}") from error
+    except (ValueError, OverflowError) as error:  # for instance a date after the year 9999, or two columns of one name
+        raise BadOption(f"a row cannot be converted to Python values: {error}") from error
 
 
 def _structs(rows: pa.Table | pa.RecordBatch) -> pa.StructArray:
@@ -55,17 +55,17 @@ def _structs(rows: pa.Table | pa.RecordBatch) -> pa.StructArray:
 
 @dataclass(frozen=True)
 class ArrowRows:
-    """Encodes a row as a stream with its schema and one row: some hundred bytes more than the row itself."""
+    """Encodes a row as an Arrow stream of its schema and one row: some hundred bytes more than the row itself."""
 
     schema: pa.Schema
 
     def check(self, fields: list[pa.Field]) -> None:
-        """Refuses columns other than those of the schema."""
+        """Raises BadOption unless the columns are those of the schema."""
         if {field.name for field in fields} != set(self.schema.names):
             raise BadOption(f"the columns are not those of the Arrow schema: {', '.join(self.schema.names)}")
 
     def value(self, row: dict[str, object]) -> bytes:
-        """Encodes one row; BadOption where a column's value is of another type."""
+        """Encodes one row. Raises BadOption for a value of another type."""
         into = pa.BufferOutputStream()
         try:
             rows = pa.RecordBatch.from_pylist([row], schema=self.schema)
@@ -77,16 +77,16 @@ class ArrowRows:
 
 
 def arrow(schema: pa.Schema) -> ArrowRows:
-    """Makes a format of Arrow streams with this schema. Raises BadOption where it has no column."""
+    """Returns the format for Arrow streams of this schema. Raises BadOption for a schema without columns."""
     if not len(schema):
-        raise BadOption("an Arrow schema without columns encodes no row")
+        raise BadOption("the Arrow schema has no columns")
     return ArrowRows(schema)
 
 
 def column(how: Format, *names: "str | Column") -> "Column":
-    """Returns a column of bytes: these columns of each row, encoded; a single struct column encodes its fields.
+    """Returns a binary column of encoded rows, from these columns or from the fields of a single struct column.
 
-    A null struct gives null, a tombstone. A row that does not fit ends its task with BadOption, which says why.
+    A null struct becomes null, a tombstone. A row that does not fit fails its task with BadOption and the reason.
     """
     from pyspark.sql import Column
     from pyspark.sql import functions as F

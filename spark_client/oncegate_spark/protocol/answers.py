@@ -120,17 +120,15 @@ class Written:
     `spilled`.
 
         rows        written by this call, at `offsets`; for `takeovers` of them the lease of an earlier claim had
-            expired,
-                    and its holder may have written them elsewhere
+                    expired, and its holder may have written them elsewhere
         own         written by this attempt before: under the same id, or in a request whose reply was lost
         before      offsets of such a request whose reply was lost, if the gateway knows them
-        suppressed  dropped: written by another attempt, or a repeated id within the request;
-                    `stale` of them are older than the gateway's memory, so whether they are written is unknown
+        suppressed  dropped: written by another attempt, or a repeated id within the request; `stale` of them are older
+                    than the gateway's memory, so whether they are written is unknown
         conflicts   dropped under onConflict=drop: their ids are written with another payload
         id_set      dedup scope of the ids, as the gateway reports it; None without ids
         places      with `locate`: for each row, where the gateway wrote the first row of its id; None for rows written
-            now
-                    and for unknown places. Empty without `locate`
+                    now and for unknown places. Empty without `locate`
         results     with `locate`: likewise, the result with which the first row's claim was completed
         spilled     rows on this machine's disk until the gateway is back (`on_down="spill"`): none, or all of the call
     """
@@ -210,7 +208,7 @@ class Drained:
         entries     calls of `produce` that were spilled
         rows        rows written
         suppressed  rows dropped because they are written, perhaps by this job: a lost reply, or a process that died
-            while draining
+                    while draining
         conflicts   rows dropped, as on_conflict requires
     """
 

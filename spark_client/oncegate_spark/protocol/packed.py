@@ -143,9 +143,7 @@ class Verdicts:
         rest = numbers[8 * exceptions :] if locate else b""
         numbers = numbers[: 8 * exceptions] if locate else numbers
         if length != count or len(data) != length or len(numbers) != 8 * exceptions or data.translate(None, _KNOWN):
-            raise Refused(
-                f"the gateway's reply to a claim of {count} ids cannot be decoded; is this client older than it?"
-            )
+            raise Refused(f"the gateway's reply to a claim of {count} ids cannot be decoded; compare both versions")
         firsts = FirstPlaces.read(rest, [byte in _DUPLICATES for byte in data]) if locate else None
         return cls(claim_text(claim) if any(claim) else None, lease_ms, data, numbers, id_set, firsts)
 

@@ -1,1 +1,1 @@
-"""What runs inside Spark."""
+"""Spark sink, source and helpers."""

@@ -1,13 +1,12 @@
-"""The driver's acks: what a batch has written is acked once Spark can no longer run that batch again, never earlier.
+"""Acks of the driver: a batch's work is acked once Spark can no longer retry that batch, never earlier.
 
-1. `commit` of batch N notes what its tasks have done, in a file beside the checkpoint. It acks nothing: until Spark has
-   written N into its commit log, a restart runs N again.
-2. When batch N+1 begins, or the progress event of N reaches a listener, N's entry is in the commit log: what was noted
-   is acked, and its file removed. Whether the entry is there is looked at, not concluded.
+1. `commit` of batch N stores the work of its tasks in a note beside the checkpoint. It acks nothing: until N is in
+Spark's commit log, a restart runs N again. 2. Once batch N+1 begins, or a listener gets the progress event of N, N is
+in the commit log: the note is acked and removed. The entry's existence is checked, not inferred.
 
-The driver is the query (or its txnAppId); each run of it registers under a token of its own, so that what an older run
-still acks is refused (FENCED) and logged. An ack that fails is tried again by the next batch; it fails no batch. Of an
-ack of which a part is refused that part is kept, and tried again; the others are done with.
+The driver is the query (or its txnAppId). Each run registers under a token of its own, so that acks of an older run are
+refused (FENCED) and logged. A failed ack is retried by the next batch, and never fails a batch. If a part of an ack is
+refused, only that part is kept and retried.
 
 Source: MicroBatchExecution of Spark 3 and 4: offset log (N), sink, commit log (N), progress event (N).
 """
@@ -30,10 +29,10 @@ from oncegate_spark.spark.task_identity import Task, offsets_of
 from oncegate_spark.sync.gateway import Gateway
 from oncegate_spark.sync.producers import Driver
 
-TIMEOUT_MS = 5_000  # a batch waits for no ack: what is not acked now is acked by the next
+TIMEOUT_MS = 5_000  # a batch must not wait for acks: the next batch retries them
 NOWHERE = (
     "batch %s is not acked: that needs a checkpointLocation on this machine (and, inside foreachBatch, "
-    "oncegate_spark.foreach_batch); what is known of it is kept until somebody acks it"
+    "oncegate_spark.foreach_batch); its ids are kept until it is acked"
 )
 
 log = logging.getLogger("oncegate_spark")
@@ -41,10 +40,10 @@ log = logging.getLogger("oncegate_spark")
 
 @dataclass(frozen=True)
 class AckPart:
-    """Says what one task has done, for the acks of its driver.
+    """Completed work of one task, for the acks of its driver.
 
-    `upto`: the last sequence of each producer it has met. `topic`, `source_offsets`: what is written to, and where the
-    batch's sources are to be read on; known to one task of them.
+    `upto`: last sequence of each producer in the task. `topic`, `source_offsets`: written topic, and offsets from which
+    the batch's sources can be resumed; only one task of a batch has them.
     """
 
     driver: str
@@ -59,9 +58,9 @@ class AckPart:
 
 @dataclass(frozen=True)
 class AckNote:
-    """Says what is to be acked once `batch` is in the commit log.
+    """Work to ack once `batch` is in the commit log.
 
-    Kept as JSON beside the checkpoint, by these names. `topic`: None where the sources were told with another ack.
+    Stored as JSON beside the checkpoint, with these names. `topic`: None if another ack had the source offsets.
     `credentials`: their files, never a key.
     """
 
@@ -77,38 +76,37 @@ class AckNote:
     credentials: Mapping[str, str] = field(default_factory=dict)
 
     def encode(self) -> str:
-        """The note's text, the same for equal notes."""
+        """Returns the note as JSON, the same for equal notes."""
         return json.dumps(asdict(self), sort_keys=True)
 
 
 def driver_of(options: Options, task: Task) -> str:
-    """The driver's name: txnAppId, else the query's id. Raises NoIdentity outside a streaming query without either."""
+    """Returns the driver's name: txnAppId, else the query's id. Raises NoIdentity outside a streaming query without
+    either.
+    """
     driver = options.app or task.query
     if driver is None:
         raise NoIdentity(
-            "nobody is known to own the retries of this write: it runs in no streaming query. Add "
-            '.option("txnAppId", "<a name for this job, the same at every run>"); nothing was written'
+            "this write has no owner of its retries: it does not run in a streaming query. Add "
+            '.option("txnAppId", "<a name for this job, the same in every run>"); nothing was written'
         )
     return driver
 
 
 def scope_of(options: Options, task: Task) -> tuple[str, int] | None:
-    """The driver and batch that scoped ids are claimed under; None where they are the namespace's.
-
-    Raises NoIdentity.
-    """
+    """Returns driver and batch of scoped ids; None if ids belong to the namespace. Raises NoIdentity."""
     if not options.is_scoped:
         return None
     if task.query is None or task.batch is None:
         raise NoIdentity(
-            "scope=retry forgets ids with their batch, and this write runs in no batch of a streaming query: leave "
-            "scope out; nothing was written"
+            "scope=retry forgets ids with their batch, and this write is not in a batch of a streaming query: omit "
+            "scope; nothing was written"
         )
     return driver_of(options, task), int(task.batch)
 
 
 def ack_part(options: Options, task: Task, upto: Mapping[str, int], read: BatchInput | None) -> AckPart | None:
-    """What a task adds to the acks of its batch; None where nothing is to be acked. `read`: the batch's input."""
+    """Returns a task's part of its batch's ack; None if nothing is to be acked. `read`: the batch's input."""
     if not options.has_driver:
         return None
     checkpoint = options.checkpoint or (task.notes.checkpoint if task.notes else None)
@@ -127,25 +125,26 @@ def ack_part(options: Options, task: Task, upto: Mapping[str, int], read: BatchI
 
 
 def batch_number(task: Task) -> int | None:
-    """Spark's batch id of the task, as a number; None outside a streaming query."""
+    """Returns Spark's batch id of the task; None outside a streaming query."""
     return None if task.batch is None else int(task.batch)
 
 
 def check_batch(read: int | None, batch_id: int | None) -> None:
-    """Raises BrokenMessages where the offset log was written late, as real-time mode does: a batch has no name then.
+    """Raises BrokenMessages if the offset log is not one entry per batch, as in real-time mode, where batches have no
+    identity.
 
-    `read`: the newest entry of the offset log when the batch began.
+    `read`: newest entry of the offset log when the batch began.
     """
     if read is not None and batch_id is not None and read != batch_id:
         raise BrokenMessages(
-            f"when batch {batch_id} began, the newest entry in the checkpoint's offsets was {read}: another driver "
-            "runs on this checkpoint, or the query is in real-time mode, where nobody knows which batch a retry is of. "
+            f"when batch {batch_id} began, the newest entry in the checkpoint's offsets was {read}: either another "
+            "driver uses this checkpoint, or the query is in real-time mode, where the batch of a retry is unknown. "
             "Write without producerCol and scope there"
         )
 
 
 def note(options: Options, done: Iterable[AckPart | None], batch_id: int | None) -> None:
-    """Keep what is to be acked later: on the driver, in `commit`. Logs a warning where it cannot be kept."""
+    """Stores a note of the work to ack later: on the driver, in `commit`. Logs a warning if it cannot be stored."""
     parts = [part for part in done if part is not None]
     if not parts:
         return
@@ -179,12 +178,14 @@ def note(options: Options, done: Iterable[AckPart | None], batch_id: int | None)
 
 
 def token_of(run: str) -> str:
-    """The driver's token in one run of its query: the same in each of Spark's processes, another at the next start."""
+    """Returns the driver's token for one run of its query: the same in all of Spark's processes,
+    new at the next start.
+    """
     return hashlib.sha256(f"oncegate driver {run}".encode()).hexdigest()[:32]
 
 
 def send(checkpoint: str | None, timeout_ms: int = TIMEOUT_MS) -> int:
-    """Ack what is noted of batches that are in the commit log; how many notes are acked, whole. Raises nothing."""
+    """Acks the notes of batches in the commit log; returns the number of completely acked notes. Raises nothing."""
     folder, acked = local_folder(checkpoint), 0
     if folder is None:
         return acked
@@ -195,19 +196,19 @@ def send(checkpoint: str | None, timeout_ms: int = TIMEOUT_MS) -> int:
     ]
     newest = {(noted_file.driver, noted_file.token): noted_file.batch for _, noted_file in due if noted_file.is_scoped}
     for file, noted in due:
-        # The ack of a batch looks at the ids of all before it.
+        # The ack of a batch covers the ids of all earlier batches.
         is_last = noted.batch == newest.get((noted.driver, noted.token))
         noted_file = replace(noted, is_scoped=noted.is_scoped and is_last)
         try:
             left = _ack(noted_file, timeout_ms)
         except Fenced as error:
-            log.warning("batch %d was run by an older driver, its ack is void: %s", noted_file.batch, error)
+            log.warning("batch %d was run by an older driver; its ack is discarded: %s", noted_file.batch, error)
             left = None
         except Unavailable as error:
-            log.warning("batch %d is not acked yet: %s", noted_file.batch, error)
+            log.warning("batch %d is not acked yet; the next batch retries: %s", noted_file.batch, error)
             break
         except OncegateError as error:
-            log.warning("batch %d is not acked, nor are others kept from it: %s", noted_file.batch, error)
+            log.warning("batch %d cannot be acked; later batches are not affected: %s", noted_file.batch, error)
             continue
         if left is None:
             file.unlink(missing_ok=True)
@@ -218,7 +219,7 @@ def send(checkpoint: str | None, timeout_ms: int = TIMEOUT_MS) -> int:
 
 
 def _ack(noted: AckNote, timeout_ms: int) -> AckNote | None:
-    """Acks what the note names; returns what was refused of it, None where nothing was. Raises OncegateError."""
+    """Acks a note; returns the refused parts, None if there are none. Raises OncegateError."""
     credentials = Credentials(**noted.credentials)
     with (
         Gateway(noted.url, noted.namespace, timeout_ms=timeout_ms, credentials=credentials) as gateway,
@@ -231,13 +232,15 @@ def _ack(noted: AckNote, timeout_ms: int) -> AckNote | None:
     upto = {part.producer: noted.upto[part.producer] for part in acked.refused if part.producer is not None}
     log.info("batch %d is acked: %d of %d producers", noted.batch, len(noted.upto) - len(upto), len(noted.upto))
     is_scoped = any(part.batch is not None for part in acked.refused)
-    # The sources are told now: a later try, behind another batch's ack, would set them back.
+    # The source offsets are stored now: a retry after a later batch's ack would set them back.
     left = replace(noted, upto=upto, is_scoped=is_scoped, topic=None, source_offsets=None)
     return left if acked.refused else None
 
 
 def _parts_acked(driver: Driver, noted: AckNote) -> Acked:
-    """A batch that a later one has followed is looked at by the later one's ack; its producers are acked alone."""
+    """Acks a note. If a later batch was acked before, its ids were covered by that ack, and only its producers are
+    acked.
+    """
     source = noted.topic, noted.source_offsets
     if noted.is_scoped:
         try:
@@ -249,7 +252,7 @@ def _parts_acked(driver: Driver, noted: AckNote) -> Acked:
 
 
 def _noted(checkpoint: Path) -> Iterator[tuple[Path, AckNote]]:
-    """The notes there are, oldest batch first; one that cannot be read is logged and left alone."""
+    """Yields the notes, oldest batch first; one that cannot be read is logged and left alone."""
     files = (checkpoint / "oncegate" / "acks").glob("*-*.json")
     for file in sorted(files, key=lambda file: (int(file.name.split("-")[0]), file.name)):
         try:
@@ -259,7 +262,7 @@ def _noted(checkpoint: Path) -> Iterator[tuple[Path, AckNote]]:
 
 
 def acknowledger(checkpoint: str) -> Any:
-    """A StreamingQueryListener that acks each batch when its progress event comes, also the last one of a query.
+    """Returns a StreamingQueryListener that acks each batch at its progress event, including the last batch of a query.
 
         spark.streams.addListener(oncegate_spark.acknowledger("/data/checkpoints/departures"))
 
@@ -268,20 +271,16 @@ def acknowledger(checkpoint: str) -> Any:
     from pyspark.sql.streaming import StreamingQueryListener
 
     class Acknowledger(StreamingQueryListener):  # type: ignore[misc]
-        """Looks into the commit log whenever Spark says that something is over."""
+        """Acks the batches in the commit log whenever Spark reports progress."""
 
-        def onQueryStarted(self, event: Any) -> None:
-            """Nothing is over yet."""
+        def onQueryStarted(self, event: Any) -> None: ...
 
-        def onQueryIdle(self, event: Any) -> None:
-            """Nothing new is over."""
+        def onQueryIdle(self, event: Any) -> None: ...
 
         def onQueryProgress(self, event: Any) -> None:
-            """A batch is over: ack what the commit log names."""
             send(checkpoint)
 
         def onQueryTerminated(self, event: Any) -> None:
-            """The query is over: ack what the commit log names."""
             send(checkpoint)
 
     return Acknowledger()

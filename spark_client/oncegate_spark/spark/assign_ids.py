@@ -1,8 +1,8 @@
-"""An id for each row that has none: the same one whenever the same input is read again, however Spark cuts it.
+"""Assigns an id to each row without one, stable whenever the same input is read again.
 
-Partition, task and row numbers of Spark are no such thing: `monotonically_increasing_id()` differs with the number of
-cores, and a replayed batch comes in other partitions. Three things are: where a row comes from, what is in it, and its
-place in a total order.
+Spark's partition, task and row numbers are not stable: `monotonically_increasing_id()` depends on the number of cores,
+and a replayed batch has other partitions. Three things are stable: a row's place in its source, its content, and its
+position in a total order.
 """
 
 import logging
@@ -21,8 +21,8 @@ log = logging.getLogger("oncegate_spark")
 TAKES = {"source": {"topic"}, "content": {"cols", "scope"}, "position": {"order_by", "scope"}}
 KAFKA = {"topic": "string", "partition": "int", "offset": "bigint"}
 HASH, WHOLE_HASH = "__oncegate_hash", "__oncegate_whole_hash"
-WRITTEN_OUT = {"Range", "OneRowRelation"}  # each row stands in the query itself, once
-# What gives a row of its input once at most, so that a row's coordinates stay one row's.
+WRITTEN_OUT = {"Range", "OneRowRelation"}  # leaf nodes whose rows are part of the query itself
+# Plan nodes that return each input row at most once, so that a row's coordinates stay unique.
 ONE_TO_ONE = {
     *("Project", "Filter", "SubqueryAlias", "View", "ResolvedHint", "CollectMetrics", "EventTimeWatermark"),
     *("Sort", "Repartition", "RepartitionByExpression", "RebalancePartitions", "GlobalLimit", "LocalLimit", "Offset"),
@@ -39,35 +39,45 @@ def assign_ids(
     scope: str | None = None,
     name: str = "oncegate_id",
 ) -> "DataFrame":
-    """`df` with a string column `name`: an id for each row, for `idCol`. `by` says what the id is made from.
+    """Adds a string column `name` with an id per row, for the option `idCol`.
 
-    "source": the row's place in its source. Topics: columns topic, partition, offset as Spark's Kafka source gives
-    them, or `_partition`, `_offset` of format("oncegate") with includeOffsets and `topic=` here. Else files: path and
-    row number, which Spark knows for Parquet alone. Right after reading: a join or an explode may make several rows
-    of one, which inside foreachBatch and after a checkpoint is no longer to be seen.
+    Args:
+        by: "source", "content" or "position", see below
+        topic: the Oncegate topic of the rows
+        cols: columns of the content
+        order_by: columns of a total order
+        scope: for "content" inside foreachBatch: the batch id if equal rows of two batches are two records, "" if they
+            are one. For "position": names the input, since rows of all inputs have the same numbers
+        name: the new column
 
-    "content": SHA-256 of the row (of `cols`, where rows that agree in them agree in all), and a number that tells
-    equal rows apart. Batches only, one shuffle. Inside foreachBatch say with `scope` whether equal rows of two
-    batches are two records (the batch id) or one ("").
+    "source" uses the row's place in its source. For topics: the columns topic, partition, offset of Spark's Kafka
+    source, or `_partition`, `_offset` of format("oncegate") with includeOffsets and the argument `topic`. For files:
+    path and row number, which Spark has only for Parquet. Assign right after reading: a join or an explode may
+    duplicate rows, which is undetectable inside foreachBatch and after a checkpoint.
 
-    "position": the row's number in the total order of `order_by`; all rows go through one task, and two that tie fail
-    the job. `scope` names the input: rows of two inputs have the same numbers.
+    "content" uses the SHA-256 of the row (of `cols`, where rows equal in them must be equal in all columns), and a
+    number that distinguishes equal rows. Batches only, one shuffle.
 
-    Raises BadOption for arguments that say too little or contradict each other, and Refused, with the reason, where no
-    id would be the same at the next reading. Both before a job starts.
+    "position" uses the row's number in the total order of `order_by`. All rows pass through one task, and a tie fails
+    the job.
+
+    Raises BadOption for missing or contradicting arguments, and Refused, with the reason, if ids would not be stable.
+    Both are raised before a job starts.
     """
     arguments = {"topic": topic, "cols": cols, "order_by": order_by, "scope": scope}
     if by not in TAKES:
-        raise BadOption(f"assign_ids by {by!r}; it is one of {', '.join(TAKES)}")
+        raise BadOption(f"assign_ids by {by!r}; it must be one of {', '.join(TAKES)}")
     for argument in sorted(argument for argument, value in arguments.items() if value is not None):
         if argument not in TAKES[by]:
-            raise BadOption(f'assign_ids by "{by}" takes no {argument}; it takes {" and ".join(sorted(TAKES[by]))}')
+            raise BadOption(
+                f'assign_ids by "{by}" has no argument {argument}; it has {" and ".join(sorted(TAKES[by]))}'
+            )
     _check_names(df, name)
     if by == "source":
         return df.withColumn(name, _by_source(df, topic))
     if df.isStreaming:
         raise Refused(
-            f'assign_ids by "{by}" counts rows, and a stream never has them all: an equal row may come in a later '
+            f'assign_ids by "{by}" counts rows, and a stream is never complete: an equal row may arrive in a later '
             'batch. Use "source", or assign inside foreachBatch'
         )
     if by == "content":
@@ -76,14 +86,14 @@ def assign_ids(
 
 
 def _check_names(df: "DataFrame", name: str) -> None:
-    """Raises BadOption where a column that is made here would take the place of one that is there."""
+    """Raises BadOption if a new column would replace an existing one."""
     fold_case: Callable[[str], str] = str if is_case_sensitive(df.sparkSession) else str.lower
     there = {fold_case(column): column for column in df.columns}
     if fold_case(name) in there:
-        raise BadOption(f"there is a column {there[fold_case(name)]} already; give another name= than {name}")
+        raise BadOption(f"column {there[fold_case(name)]} already exists; choose another name= than {name}")
     for column in (name, *df.columns):
         if fold_case(column) in {HASH, WHOLE_HASH}:
-            raise BadOption(f"assign_ids uses the name {column} itself; give that column another one")
+            raise BadOption(f"assign_ids uses the name {column} itself; rename that column")
 
 
 def _by_source(df: "DataFrame", topic: str | None) -> "Column":
@@ -104,39 +114,41 @@ def _by_source(df: "DataFrame", topic: str | None) -> "Column":
         df.select(source_row).schema  # noqa: B018  resolved here, on the driver
     except Exception as error:
         raise Refused(
-            "these rows have no place in a source that Spark could tell: neither columns topic, partition, offset nor "
-            "_partition, _offset, and it numbers the rows of a file for Parquet alone. In CSV, JSON, text and ORC it "
-            "knows the split a row came from, and splits depend on the number of cores. Assign ids right after "
-            'reading; write such files as Parquet first, use "content", or a key of your own'
+            "these rows have no known place in a source: there are neither columns topic, partition, offset nor "
+            "_partition, _offset, and Spark numbers the rows of files only for Parquet. For CSV, JSON, text and ORC it "
+            "knows only the split, and splits depend on the number of cores. Assign ids right after "
+            'reading; convert such files to Parquet first, use "content", or use a key of your own'
         ) from error
     return source_row
 
 
 def _check_one_to_one(df: "DataFrame") -> None:
-    """Raises Refused when a row of the source may have become several, which would share an id: all but one lost."""
+    """Raises Refused if a row of the source may have been duplicated: the copies would share an id, and all but one be
+    lost.
+    """
     try:
         plan: Any = df._jdf.queryExecution().analyzed()
     except AttributeError:  # Spark Connect shows no plan
-        log.warning("assign_ids cannot see how these rows were made: assign ids right after reading")
+        log.warning("assign_ids cannot see the plan of these rows: assign ids right after reading")
         return
     while plan.children().size():
         if plan.nodeName() not in ONE_TO_ONE:
             raise Refused(
-                f'assign_ids by "source" comes right after reading: {plan.nodeName()} stands between, and may make '
-                "several rows of one, which would share an id"
+                f'assign_ids by "source" must come right after reading: {plan.nodeName()} may duplicate rows, '
+                "which would share an id"
             )
         plan = plan.children().head()
     if not _is_source(plan.nodeName()):
         raise Refused(
-            f'assign_ids by "source" sees no source here: {plan.nodeName()} holds rows that were made before, and '
-            "whether several were made of one is no longer to be seen. So it is inside foreachBatch and after "
-            "checkpoint() or localCheckpoint(): assign the ids before foreachBatch, on the stream, right after reading "
+            f'assign_ids by "source" finds no source: {plan.nodeName()} has rows that were computed before, which may '
+            "include duplicates of one source row. This is the case inside foreachBatch and after "
+            "checkpoint() or localCheckpoint(): assign ids on the stream, before foreachBatch, right after reading "
             '(or use by="content")'
         )
 
 
 def _is_source(leaf: str) -> bool:
-    """Of a plan's leaf: files, a table or a data source, read here. Not what Spark or the program has at hand."""
+    """True if a plan's leaf reads files, a table or a data source, instead of rows in memory."""
     return leaf in WRITTEN_OUT or (leaf.endswith(("Relation", "RelationV2")) and leaf != "LocalRelation")
 
 
@@ -146,13 +158,13 @@ def _by_content(df: "DataFrame", cols: Sequence[str] | None, scope: str | None, 
 
     if scope is None and task_identity.batch_of(df) is not None:
         raise BadOption(
-            'inside foreachBatch a row may equal one of another batch: scope=f"{batch_id}" when they are two records, '
-            'scope="" when the later one is a copy'
+            'inside foreachBatch a row may equal one of another batch: set scope=f"{batch_id}" if both are records, '
+            'scope="" if the later one is a copy'
         )
     names = list(df.columns if cols is None else resolved(cols, df.columns, is_case_sensitive(df.sparkSession)))
     unknown = [column for column in names if column not in df.columns]
     if unknown or not names or len(set(names)) != len(names):
-        raise BadOption(f"cols are {names}; the rows have {df.columns}: name each that counts once")
+        raise BadOption(f"cols is {names}; the rows have {df.columns}: name each relevant column once")
     hashed = df.withColumn(HASH, _sha256(df, names, scope or ""))
     equal = Window.partitionBy(HASH)
     number = F.row_number().over(equal.orderBy(HASH)) - 1
@@ -166,7 +178,7 @@ def _by_content(df: "DataFrame", cols: Sequence[str] | None, scope: str | None, 
     return hashed.withColumn(name, made).drop(HASH, WHOLE_HASH)
 
 
-ORDER_UNKNOWN = "which of them comes first is not the same at each run: name more columns, or make them unique"
+ORDER_UNKNOWN = "which of them comes first is not stable: name more columns, or make them unique"
 
 
 def _sha256(df: "DataFrame", names: Sequence[str], scope: str) -> "Column":
@@ -188,11 +200,11 @@ def _by_position(df: "DataFrame", order_by: Sequence[str] | None, scope: str | N
     order_by = resolved(ordering, df.columns, is_case_sensitive(df.sparkSession))
     if not order_by or any(column not in df.columns for column in order_by):
         raise BadOption(
-            'a position needs a total order, which Spark\'s own is not: order_by=["<column>", …], such that no two '
-            f"rows agree in all of them; there are {df.columns}"
+            'a position needs a total order, which Spark\'s row order is not: set order_by=["<column>", …] so that '
+            f"no two rows are equal in all of them; the columns are {df.columns}"
         )
     if not scope:
-        raise BadOption('each input has a row 0: scope="<a name for this input>", another one for another input')
+        raise BadOption('each input has a row 0: set scope="<a name for this input>", a different one for each input')
     columns = [column_named(column) for column in order_by]
     position = F.struct(*columns)
     ordered = Window.orderBy(*columns)

@@ -1,8 +1,8 @@
-"""Producer and sequence of each row, from where it stands in its source: Kafka's (topic, partition, offset).
+"""Adds producer and sequence to each row, from its place in its source: Kafka's (topic, partition, offset).
 
-A partition is a lane, its offsets are the sequences. That holds while one task has a contiguous range of a lane and
-meets its rows in order, so the plan is looked at: whatever splits a lane or moves rows between tasks is refused, with
-the ways that work there. What comes behind `assign_sequences` is no longer seen: call it last, right before the write.
+A partition is a lane, and its offsets are the sequences. This requires that one task has a contiguous range of a lane
+and reads its rows in order. The plan is therefore checked: whatever splits a lane or moves rows between tasks is
+rejected, with the alternatives. Operations after `assign_sequences` are not seen: call it last, right before the write.
 """
 
 import logging
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 KAFKA = {"topic": "string", "partition": "int", "offset": "bigint"}
-# What leaves rows in their task and in their order, and gives one row for one at most.
+# Plan nodes that keep rows in their task and order, and return each row at most once.
 NARROW = {
     *("Project", "Filter", "SubqueryAlias", "View", "ResolvedHint", "UnresolvedHint", "CollectMetrics"),
     *("EventTimeWatermark", "UpdateEventTimeWatermarkColumn"),
 }
-# Options of the source under which one partition is read by several tasks.
+# Options of the source that let several tasks read one partition.
 SPLITTING = ("minPartitions", "maxRecordsPerPartition")
 log = logging.getLogger("oncegate_spark")
 WAYS = (
-    'There write by ids, .option("idCol", "topic,partition,offset"), which needs no order, or with '
+    'Write by ids instead, .option("idCol", "topic,partition,offset"), which needs no order, or with '
     '.option("write", "staged")'
 )
 
@@ -41,35 +41,38 @@ def assign_sequences(
     prefix: str = "",
     topic_ids: Mapping[str, str] | None = None,
 ) -> "DataFrame":
-    """`df` with two more columns, for `producerCol` and `sequenceCol`: "<topic>-<partition>#<topic id>" and the offset.
+    """Adds two columns for `producerCol` and `sequenceCol`: "<topic>-<partition>#<topic id>" and the offset.
 
-    The gateway knows a lane by what stands before the #, and compares Kafka's id of the topic: rows of a topic that was
-    deleted and made again are refused (SourceReplaced), and not taken for those of the topic before. `prefix` stands
-    before the name, and makes another lane of it, whose rows are all new. `topic_ids`: the ids of topics, in place of
-    those that brokers say; topics that are not named have none, and are not compared.
+    The part before the # identifies the lane. The gateway compares Kafka's topic id, so that rows of a topic that was
+    deleted and created again raise SourceReplaced instead of being taken for rows of its predecessor.
 
-    `df` is a stream with the columns topic, partition, offset of the Kafka source. Raises Refused, with the way that
-    works there, where a lane would be split over tasks or shuffled, or where that is not to be seen; BadOption for a
-    column that is there already. Both before a job starts. What a filter drops must be the same at every run: a
-    sequence that comes later below one that was claimed is refused. Logs a warning, with the line to write, where the
-    source reads what is not committed.
+    Args:
+        df: a stream with the columns topic, partition, offset of the Kafka source
+        producer, sequence: names of the new columns
+        prefix: precedes the lane's name; a different prefix makes a new lane, whose rows are all new
+        topic_ids: ids of topics, instead of those from the brokers; topics left out have no id and are not compared
+
+    Raises Refused, with the alternatives, if a lane would be split over tasks or shuffled, or if that is unknown;
+    BadOption for an existing column. Both are raised before a job starts. A filter must drop the same rows in every
+    run: a new sequence below a claimed one is refused. Logs a warning, with the option to set, if the source reads
+    uncommitted records.
     """
     from pyspark.sql import functions as F
 
     fold_case: Callable[[str], str] = str if is_case_sensitive(df.sparkSession) else str.lower
     for name in (producer, sequence):
         if fold_case(name) in map(fold_case, df.columns):
-            raise BadOption(f"there is a column {name} already; give another name")
+            raise BadOption(f"column {name} already exists; choose another name")
     types = {field.name: field.dataType.simpleString() for field in df.schema.fields}
     if not KAFKA.items() <= types.items():
         raise Refused(
             "sequences are made from the columns topic, partition and offset of Spark's Kafka source, and these rows "
-            f"have {', '.join(df.columns)}: assign them while those are there. {WAYS}"
+            f"have {', '.join(df.columns)}: call assign_sequences while the source's columns exist. {WAYS}"
         )
     try:
         plan = df._jdf.queryExecution().analyzed()
     except AttributeError as error:  # Spark Connect shows no plan
-        raise Refused(f"Spark Connect shows no plan, so whether a lane is split is not to be seen. {WAYS}") from error
+        raise Refused(f"Spark Connect provides no plan, so whether a lane is split is unknown. {WAYS}") from error
     options = check_lanes(plan)
     if reads_uncommitted(options):
         logs.be_heard()
@@ -83,23 +86,24 @@ def assign_sequences(
 
 
 def check_lanes(plan: Any) -> Any:
-    """Returns the options of the plan's Kafka source. `plan`: analyzed.
+    """Returns the options of the Kafka source in an analyzed plan.
 
-    Raises Refused for what splits or shuffles a lane, or hides whether something did.
+    Raises Refused for nodes that split or shuffle a lane, or that hide whether this happened.
     """
     while plan.children().size():
         name = str(plan.nodeName())
         if name not in NARROW and not _is_coalesce(plan, name):
             raise Refused(
-                f"{name} stands between the source and here: it may split a lane over tasks, move its rows or change "
-                f"their order. {WAYS}"
+                f"{name} comes between the source and assign_sequences: it may split a lane over tasks, move its rows "
+                "or "
+                f"change their order. {WAYS}"
             )
         plan = plan.children().head()
     return _checked_source(plan)
 
 
 def _is_coalesce(plan: Any, name: str) -> bool:
-    """Without a shuffle several lanes come to one task, one after the other."""
+    """True for a coalesce: without a shuffle, several lanes go to one task, one after another."""
     return name == "Repartition" and not plan.shuffle()
 
 
@@ -107,12 +111,12 @@ def _checked_source(leaf: Any) -> Any:
     name = str(leaf.nodeName())
     if not name.startswith("StreamingRelationV2") or str(leaf.sourceName()).lower() != SOURCE:
         raise Refused(
-            f"no Kafka stream is to be seen here, only {name}: what made these rows is unknown (so it is inside "
-            "foreachBatch, after a checkpoint, and on a batch read), or a lane may be split over tasks, as files are. "
-            f"Assign sequences on the stream itself, behind its Kafka source. {WAYS}"
+            f"there is no Kafka stream here, only {name}: either the origin of these rows is unknown (inside "
+            "foreachBatch, after a checkpoint, and for a batch read), or a lane may be split over tasks, as for files. "
+            f"Assign sequences on the stream itself, after its Kafka source. {WAYS}"
         )
     options = leaf.extraOptions()
     for option in SPLITTING:
-        if options.get(option) is not None:  # its keys know no case
-            raise Refused(f"with {option} the Kafka source reads one partition in several tasks: leave it out. {WAYS}")
+        if options.get(option) is not None:  # its keys are case-insensitive
+            raise Refused(f"with {option} several tasks read one partition of the Kafka source: omit it. {WAYS}")
     return options

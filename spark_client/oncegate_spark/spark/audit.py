@@ -1,8 +1,8 @@
-"""Counts the duplicates in rows that are there already: with one Spark action, and without a gateway.
+"""Counts the duplicates in existing rows, with one Spark action and without a gateway.
 
-For whoever doubts that retries have written anything twice: a table, or a folder of files, and the column that should
-be an id are all it takes. Nothing is written and nothing leaves Spark but the counts and one id. Counts are shown as
-tables and bars in text, and as a picture that needs no library.
+Shows whether retries have written duplicates: it needs only a table, or a folder of files, and the column that should
+be an id. Nothing is written, and only the counts and one id leave Spark. Counts are shown as tables and text bars, and
+as a picture without any library.
 """
 
 from collections.abc import Sequence
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 
-COPIES = (1, 2, 3, 4, 5, 10, 100, 1_000)  # the least number of copies of each row of the table
-APART_S = (0, 1, 60, 3_600, 86_400, 604_800, 2_592_000)  # the greatest distance of each, in seconds
+COPIES = (1, 2, 3, 4, 5, 10, 100, 1_000)  # lower bounds of the rows of the table
+APART_S = (0, 1, 60, 3_600, 86_400, 604_800, 2_592_000)  # upper bounds of the distances, in seconds
 APART = ("at the same time", "up to 1 second", "up to 1 minute", "up to 1 hour", "up to 1 day", "up to 7 days")
 APART_NAMES = (*APART, "up to 30 days", "longer")
-BAR = 32  # characters of the longest bar
+BAR = 32  # length of the longest bar in characters
 LINE_PX, BAR_PX, BAR_X_PX = 22, 300, 170
 
 
 @dataclass(frozen=True)
 class Copies:
-    """Says how many ids are in so many rows each. `least`: of COPIES, up to the next of them."""
+    """Number of ids with a number of copies. `least`: from COPIES; the range ends before the next one."""
 
     least: int
     ids: int
@@ -39,7 +39,7 @@ class Copies:
 
     @property
     def label(self) -> str:
-        """The number of copies, or the range, as text."""
+        """Number of copies, or the range, as text."""
         most = dict(zip(COPIES, (*(low - 1 for low in COPIES[1:]), None), strict=True)).get(self.least)
         return (
             f"{self.least:,} or more" if most is None else str(most) if most == self.least else f"{self.least}-{most}"
@@ -48,7 +48,7 @@ class Copies:
 
 @dataclass(frozen=True)
 class Apart:
-    """Says how many ids have their first and last row so far apart. `bucket`: of APART_NAMES; None where a time is
+    """Number of ids by the time between their first and last row. `bucket`: index in APART_NAMES; None if a time is
     missing.
     """
 
@@ -58,21 +58,22 @@ class Apart:
 
     @property
     def label(self) -> str:
-        """The distance as text."""
+        """Distance as text."""
         return "unknown" if self.bucket is None else APART_NAMES[self.bucket]
 
 
 @dataclass(frozen=True)
 class Audit:
-    """Tells how often ids come again in the rows of an audit.
+    """Result of an audit.
 
-    rows             all that were read
-    without_id       of them: the id is null or empty, so nobody knows whose duplicates they are
-    copies           how many ids are in one row, in two, and so on
-    apart            how far the first and the last row of an id lie apart, for ids with two rows and more; None where
-                     no time is known. A horizon that is longer than the distance drops all duplicates of the id
-    longest_apart_s  the longest of those, in seconds; None without one
-    most_copies      the most rows that one id has; 0 where no id comes again
+    rows             all rows
+    without_id       rows whose id is null or empty, not counted as duplicates
+    copies           number of ids by number of rows
+    apart            time between the first and the last row of an id, for ids with two rows or more; None if no
+        time is
+                     known. A retention of ids longer than that drops all duplicates of the id
+    longest_apart_s  the longest of these times, in seconds; None without one
+    most_copies      largest number of rows with one id; 0 if no id is repeated
     most_copied      that id, as JSON
     """
 
@@ -86,24 +87,24 @@ class Audit:
 
     @property
     def ids(self) -> int:
-        """How many different ids there are."""
+        """Number of distinct ids."""
         return sum(bucket.ids for bucket in self.copies)
 
     @property
     def duplicates(self) -> int:
-        """Rows whose id stands in another row: what was to be written once would be without them."""
+        """Number of rows whose id is in another row, minus one per id: rows to remove so that each id occurs once."""
         return self.rows - self.without_id - self.ids
 
     @property
     def repeated_ids(self) -> int:
-        """How many ids are in two rows or more."""
+        """Number of ids in two rows or more."""
         return sum(bucket.ids for bucket in self.copies if bucket.least > 1)
 
     def __str__(self) -> str:
         return "\n".join([*self._summary(), *(line for name, bars in self._bars() for line in _text(name, bars))])
 
     def svg(self) -> str:
-        """The counts and bars as a picture, for a file or a page."""
+        """Returns the counts and bars as an SVG picture."""
         lines: list[str] = []
         for text in self._summary():
             lines.append(_svg_text(4, len(lines), text))
@@ -119,7 +120,7 @@ class Audit:
         )
 
     def _repr_svg_(self) -> str:
-        """What a notebook shows."""
+        """Returns the picture for notebooks."""
         return self.svg()
 
     def _summary(self) -> list[str]:
@@ -130,16 +131,16 @@ class Audit:
         if self.most_copies:
             lines.append(f"most often: {self.most_copied} in {self.most_copies:,} rows")
         if self.apart is None and self.repeated_ids:
-            lines.append("how far apart is not known: give time_col, or the path")
+            lines.append("the time between copies is unknown: set time_col, or pass the path")
         return lines
 
     def _bars(self) -> list[tuple[str, list[tuple[str, int]]]]:
-        """The two histograms: title, and label and number of each bar; none that would be empty."""
+        """Returns the two histograms, with title, labels and numbers; empty ones are left out."""
         if not self.repeated_ids:
             return []
         bars = [("ids by number of copies", [(bucket.label, bucket.ids) for bucket in self.copies])]
         if self.apart:
-            title = "ids that come again, by the time from first to last copy"
+            title = "repeated ids, by the time from first to last copy"
             bars.append((title, [(bucket.label, bucket.ids) for bucket in self.apart]))
         return bars
 
@@ -150,7 +151,7 @@ def _text(title: str, bars: Sequence[tuple[str, int]]) -> list[str]:
 
 
 def _length(count: int, most: int, whole: int) -> int:
-    """The length of a bar: what there is can always be seen."""
+    """Returns the length of a bar, at least 1."""
     return max(1, count * whole // most)
 
 
@@ -169,39 +170,39 @@ def _svg_bars(at: int, bars: Sequence[tuple[str, int]]) -> list[str]:
 
 
 TIMES = {"timestamp", "timestamp_ntz", "date"}
-# Of values in the names of folders, as order=00501.
+# Type inference for values in folder names, such as order=00501.
 _INFERENCE = "spark.sql.sources.partitionColumnTypeInference.enabled"
 _TEXT_OPTIONS = {"json": ("primitivesAsString",), "csv": ("inferSchema",), "xml": ("inferSchema",)}
-UNKNOWN, LONGER = -1, len(APART_S)  # beside the numbers of APART_S
+UNKNOWN, LONGER = -1, len(APART_S)  # besides the indexes of APART_S
 
 
 def audit(
     df_or_path: "DataFrame | str", id_col: Columns, *, time_col: str | None = None, format: str = "parquet"
 ) -> Audit:
-    """Counts the duplicates in a DataFrame, or in the files of a path: how many, how many copies, how far apart.
+    """Counts the duplicates in a DataFrame, or in the files of a path: number, copies, and time between copies.
 
-    id_col    the column, or columns, that should be a row's id: as a write takes it. Rows without one, null or
-              empty, are counted for themselves, and are nobody's duplicates
-    time_col  a timestamp or date: when a row was written. Of a path it is the time of a row's file where none is given;
-              of a DataFrame the distances are not known then
-    format    what the path holds, as `spark.read.format` takes it; values of json, csv and xml, and those in the names
-              of folders, are the text that they are
+        id_col    column, or columns, that should be a row's id, as for a write. Rows with a null or empty id are
+                  counted separately, and are not duplicates
+        time_col  a timestamp or date: when a row was written. Defaults to the modification time of the row's file for a
+                  path; for a DataFrame the time between copies is unknown then
+        format    of the path, as for `spark.read.format`; values of json, csv and xml, and those in folder names, are
+                  read as text
 
-    Reads every row once, two columns of it, with one shuffle by id; asks no gateway and writes nothing. `print` shows
-    it as tables and bars, a notebook as a picture. Raises BadOption, BadId and Refused (a stream) before a job starts.
+    Reads the two columns of every row once, with one shuffle by id; uses no gateway and writes nothing. `print` shows
+    tables and bars, a notebook a picture. Raises BadOption, BadId and Refused (for a stream) before a job starts.
     """
     df, time = _read(df_or_path, time_col, format)
     names = resolved(column_names(id_col), df.columns, is_case_sensitive(df.sparkSession))
     if not names:
-        raise BadOption('audit needs to know a row again; give id_col="<column>[,<column>]"')
+        raise BadOption('audit needs an id; set id_col="<column>[,<column>]"')
     if df.isStreaming:
-        raise Refused("audit counts what is there, and a stream has no end: give spark.read for spark.readStream")
+        raise Refused("audit needs complete data, and a stream has no end: use spark.read instead of spark.readStream")
     check_ids(names, df.schema, "id_col")
     return _report(_buckets(df, names, time).collect(), time is not None)
 
 
 def _read(df_or_path: "DataFrame | str", time_col: str | None, kind: str) -> tuple["DataFrame", "Column | None"]:
-    """The rows, and when each was written, as far as that is known. Raises BadOption."""
+    """Returns the rows, and the column with their time, if known. Raises BadOption."""
     from pyspark.sql import SparkSession
     from pyspark.sql import functions as F
 
@@ -209,7 +210,7 @@ def _read(df_or_path: "DataFrame | str", time_col: str | None, kind: str) -> tup
     if isinstance(df, str):
         spark = SparkSession.getActiveSession()
         if spark is None:
-            raise BadOption("audit of a path needs a Spark session that is active here; or give spark.read.load(path)")
+            raise BadOption("audit of a path needs an active Spark session here; or pass spark.read.load(path)")
         df, time = _loaded(spark, df, kind), F.col("_metadata.file_modification_time")
     if time_col is None:
         return df, time
@@ -218,14 +219,14 @@ def _read(df_or_path: "DataFrame | str", time_col: str | None, kind: str) -> tup
         raise BadOption(f"time_col names {time_col}, and the rows have {', '.join(types)}")
     if types[time_col] not in TIMES:
         raise BadOption(
-            f"time_col names {time_col}, which is of type {types[time_col]}; it is a timestamp or a date: "
+            f"time_col names {time_col}, which is of type {types[time_col]}; it must be a timestamp or a date: "
             f'df.withColumn("{time_col}", F.col("{time_col}").cast("timestamp"))'
         )
     return df, F.col(_quoted(time_col))
 
 
 def _loaded(spark: "SparkSession", path: str, kind: str) -> "DataFrame":
-    """The files of a path. Text has no types but text: those that Spark infers depend on all rows and folders."""
+    """Reads the files of a path with text as text, since inferred types depend on all rows and folders."""
     exact = {name: "false" if name == "inferSchema" else "true" for name in _TEXT_OPTIONS.get(kind.lower(), ())}
     before = spark.conf.get(_INFERENCE)
     spark.conf.set(_INFERENCE, "false")
@@ -236,7 +237,9 @@ def _loaded(spark: "SparkSession", path: str, kind: str) -> "DataFrame":
 
 
 def _buckets(df: "DataFrame", names: tuple[str, ...], time: "Column | None") -> "DataFrame":
-    """A row for each number of copies (of COPIES) and distance (of APART_S) that there is; `copies` null: no id."""
+    """Returns a row per number of copies (COPIES) and distance (APART_S) that occurs; `copies` is null for rows without
+    id.
+    """
     from pyspark.sql import functions as F
 
     kinds = {name: df.schema[name].dataType.typeName() for name in names}
@@ -257,14 +260,14 @@ def _buckets(df: "DataFrame", names: tuple[str, ...], time: "Column | None") -> 
 
 
 def _bucket(number: "Column", least: tuple[int, ...]) -> "Column":
-    """The greatest of `least` that is not above the number."""
+    """Returns the greatest of `least` that is not above the number."""
     from pyspark.sql import functions as F
 
     return reduce(lambda otherwise, low: F.when(number >= low, F.lit(low)).otherwise(otherwise), least, F.lit(None))
 
 
 def _distance(micros: "Column") -> "Column":
-    """The first of APART_S that is not below it, by its number; LONGER above all of them; null for null."""
+    """Returns the index of the first of APART_S that is not below it; LONGER above all of them; null for null."""
     from pyspark.sql import functions as F
 
     distance: Any = F.when(micros.isNotNull(), F.lit(LONGER))
@@ -274,7 +277,7 @@ def _distance(micros: "Column") -> "Column":
 
 
 def _report(rows: list[Any], is_timed: bool) -> Audit:
-    """The sums of what `_buckets` has found."""
+    """Sums the rows of `_buckets`."""
     with_id = [row for row in rows if row["copies"] is not None]
     repeated = [row for row in with_id if row["apart"] is not None]
     most = max(((row["most"]["n"], row["most"]["id"]) for row in repeated), default=(0, ""))
@@ -305,5 +308,5 @@ def _ids_and_duplicates(repeated: list[Any], number: int) -> tuple[int, int]:
 
 
 def _quoted(name: str) -> str:
-    """A column's name that may have dots in it."""
+    """Quotes a column's name, which may contain dots."""
     return f"`{name.replace('`', '``')}`"

@@ -1,4 +1,4 @@
-"""Checks records of Kafka topics in Spark by the headers that the gateway gave them, with one Spark action."""
+"""Checks records of Kafka topics in Spark by the headers that the gateway adds, in one Spark action."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,19 +9,19 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _NUMBER_BYTES = 8
-# Up to 2^64 fits no long.
+# up to 2^64, which does not fit into a long
 _NUMBER = "decimal(20,0)"
 
 
 def check_records(df: "DataFrame") -> "DataFrame":
-    """Tells of the records of a DataFrame which of their writers' sequences came twice, or not at all.
+    """Finds duplicate and missing sequences per writer in a DataFrame of records.
 
-    `df`: what Spark's Kafka source reads with `includeHeaders` true and `kafka.isolation.level` read_committed, or any
-    rows with its column `headers`. Returns a row for each writer, and one for records without the gateway's headers,
-    as `RecordCheck.findings` has them, numbers up to 2^64 as decimal(20,0). Nothing is read before an action asks for
-    it; then each record is read once, and two shuffles carry a writer and a number of each.
+    `df`: rows of Spark's Kafka source with `includeHeaders` true and `kafka.isolation.level` read_committed, or any
+    rows with its column `headers`. Returns a row per writer, and one for records without the gateway's headers, in the
+    format of `RecordCheck.findings`, with numbers up to 2^64 as decimal(20,0). Lazy: an action reads each record once,
+    with two shuffles of a writer and a number per record.
 
-    Raises BadOption: there is no such column; Refused: a stream, which has no end.
+    Raises BadOption without that column, and Refused for a stream, which has no end.
     """
     from pyspark.sql import functions as F
 
@@ -29,7 +29,7 @@ def check_records(df: "DataFrame") -> "DataFrame":
         raise BadOption('no column headers: read with format("kafka").option("includeHeaders", "true")')
     if df.isStreaming:
         raise Refused(
-            "check_records tells what is missing, and a stream has no end: give spark.read for spark.readStream"
+            "check_records finds missing records, and a stream has no end: use spark.read instead of spark.readStream"
         )
     named = [F.try_validate_utf8(_last("oncegate-" + name).cast("string")) for name in ("ns", "producer")]
     numbers = [_last("oncegate-" + name) for name in ("epoch", "seq")]
@@ -60,7 +60,9 @@ def check_records(df: "DataFrame") -> "DataFrame":
 
 
 def _last(name: str) -> "Column":
-    """The value of a record's last header of this name, for the gateway's stand behind the row's own; null: none."""
+    """Returns the value of a record's last header with this name, since the gateway's headers follow the row's own;
+    else null.
+    """
     from pyspark.sql import functions as F
 
     def is_one(header: Any) -> "Column":
@@ -70,7 +72,7 @@ def _last(name: str) -> "Column":
 
 
 def _number(name: str) -> "Column":
-    """A big-endian number of 8 bytes."""
+    """Decodes a big-endian number of 8 bytes."""
     from pyspark.sql import functions as F
 
     return F.conv(F.hex(name), 16, 10).cast(_NUMBER)

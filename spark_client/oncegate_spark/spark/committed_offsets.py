@@ -1,7 +1,7 @@
-"""Gives back where a job's Kafka source is to be read on, as the gateway has it with the rows: for another query.
+"""Returns the source offsets from which another query can continue a job's Kafka source.
 
-A query keeps its place in its checkpoint. What the gateway was told with each batch, or with the ack of it, is the same
-place in the same entry as the rows, so that a query with a new checkpoint can begin exactly behind them.
+A query keeps its position in its checkpoint. The offsets that the gateway stores with each batch, or with its ack, are
+the same position in the same ledger entry as the rows, so a query with a new checkpoint can start exactly after them.
 """
 
 import json
@@ -25,18 +25,18 @@ def committed_offsets(
     credentials: Credentials = NONE,
     on_down: str = BLOCK,
 ) -> str:
-    """The offsets of Kafka behind all that a job has written to a topic: JSON, as `startingOffsets` takes it.
+    """Returns the Kafka offsets after everything that a job has written to a topic, as JSON for `startingOffsets`.
 
         spark.readStream.format("kafka").option("startingOffsets", committed_offsets("etl", "departures", gateway=url))
 
-    app       the job's txnAppId, else the id of its query
-    topic     that it writes to; with write=claim the option topic, or the sink's end of a lane's name without one
-    write_id  of a write that has one
-    on_down   while the gateway is down "block" tries for `timeout_ms`, "fail" raises Unavailable at once
+        app       the job's txnAppId, else the id of its query
+        topic     its target; with write=claim the option topic, or the sink's part of a lane's name without one
+        write_id  of a write that has one
+        on_down   while the gateway is down, "block" retries for `timeout_ms`, "fail" raises Unavailable at once
 
-    With write=staged it is where the last batch ended that is committed; by sequence, and with scope=retry, the last
-    that is acked. Whoever goes on there must be the only one: the older query may not run again. Raises NotFound where
-    nobody has told it, as of a job that acks nothing; Refused where the job read another source than one of Kafka.
+    With write=staged these are the offsets after the last committed batch; with sequences and with scope=retry, after
+    the last acked one. Only one query may continue there: the older one must not run again. Raises NotFound if no
+    offsets are stored, as for a job that never acks; Refused if the job's source is not a single Kafka source.
     """
     check_without_rows(on_down)
     with Gateway(gateway, namespace, timeout_ms=timeout_ms, credentials=credentials, on_down=on_down) as client:
@@ -47,14 +47,14 @@ def committed_offsets(
         sources = None
     if not isinstance(sources, list) or len(sources) != 1 or not _are_kafkas(sources[0]):
         raise Refused(
-            f"{app} has read something else than one Kafka source, and no query could begin at its source offsets: "
-            f"{offsets[:200]}. As they are they come from Gateway.source_offsets"
+            f"{app} does not read a single Kafka source, so no query can start at its source offsets: "
+            f"{offsets[:200]}. Gateway.source_offsets returns them unchanged"
         )
     return json.dumps(sources[0])
 
 
 def _are_kafkas(offsets: Any) -> bool:
-    """Whether these are Kafka's: an offset for each partition of each topic."""
+    """True for Kafka's offsets: one per partition of each topic."""
     if not isinstance(offsets, dict) or not offsets:
         return False
     of_topics = list(offsets.values())

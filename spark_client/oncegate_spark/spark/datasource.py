@@ -1,7 +1,8 @@
-"""What Spark finds as format("oncegate"): a sink and a source, for batches and for streams.
+"""The data source `format("oncegate")`: a sink and a source, for batches and for streams.
 
-Spark makes a writer on the driver, pickles it into every task, and gives the driver's `commit` what the tasks' `write`
-returned. Whatever `commit` needs travels in those messages: in streaming it runs in another process, on another writer.
+Spark creates a writer on the driver, pickles it into every task, and passes the results of the tasks' `write` to the
+driver's `commit`. Everything that `commit` needs must be in those messages: for streams it runs in another process, on
+another writer.
 """
 
 from collections.abc import Iterator, Mapping, MutableMapping
@@ -30,7 +31,7 @@ from oncegate_spark.tracing import task_span
 
 
 class Message(WriterCommitMessage):  # type: ignore[misc]
-    """Carries what a task tells `commit`: the message of the writer of its write mode, and how many rows it had."""
+    """Result of a task for `commit`: the message of its write mode's writer, and the task's number of rows."""
 
     def __init__(self, body: Any, rows: int) -> None:
         self.body = body
@@ -38,14 +39,14 @@ class Message(WriterCommitMessage):  # type: ignore[misc]
 
 
 class OncegateSource(DataSource):  # type: ignore[misc]
-    """Makes readers and writers for format("oncegate"), on the driver, from the options that were given."""
+    """Creates readers and writers for `format("oncegate")` on the driver, from the user's options."""
 
-    hadoop: ClassVar[Mapping[str, str] | None] = None  # a session's settings, as `source_of` has them
+    hadoop: ClassVar[Mapping[str, str] | None] = None  # a session's settings, set by `source_of`
     is_carried = False
 
     @classmethod
     def name(cls) -> str:
-        """The name that format() takes."""
+        """Returns the name for `format()`."""
         return "oncegate"
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
@@ -53,13 +54,15 @@ class OncegateSource(DataSource):  # type: ignore[misc]
         self.given = dict(options)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Of instances Spark carries those alone that make the writer of a stream's `commit`: their batch has begun."""
+        """Marks an unpickled instance: Spark pickles only the one that builds the writer for a stream's `commit`, whose
+        batch has begun.
+        """
         self.__dict__.update(state, is_carried=True)
 
     def schema(self) -> Any:
-        """The columns of a read, or of a table that is made; a write brings its own.
+        """Returns the columns of a read, or of a table to be created; a write has its own.
 
-        Raises NotFound, BadOption, Unavailable.
+        Raises NotFound, BadOption and Unavailable.
         """
         of_table = tables.of_create_table(self.given)
         options = self.given if of_table is None else of_table
@@ -68,11 +71,11 @@ class OncegateSource(DataSource):  # type: ignore[misc]
         return columns if of_table is None else tables.remembered(columns, of_table)
 
     def reader(self, schema: Any) -> BatchReader:
-        """Make the reader of a `spark.read`. Raises BadOption."""
+        """Creates the reader of a `spark.read`. Raises BadOption."""
         return BatchReader(self._read_options(schema), tables.bare(schema))
 
     def streamReader(self, schema: Any) -> StreamReader:
-        """Make the reader of a `spark.readStream`. Raises BadOption."""
+        """Creates the reader of a `spark.readStream`. Raises BadOption."""
         return StreamReader(self._read_options(schema), tables.bare(schema))
 
     def _read_options(self, schema: Any) -> ReadOptions:
@@ -81,13 +84,15 @@ class OncegateSource(DataSource):  # type: ignore[misc]
         return ReadOptions.read(options)
 
     def writer(self, schema: Any, overwrite: bool) -> "BatchWriter":
-        """Make the writer of a `df.write`. Raises BadOption, BadId and as `check_target`, before a task starts."""
+        """Creates the writer of a `df.write`. Raises BadOption, BadId, and like `check_target`,
+        before a task starts.
+        """
         _append_only(overwrite, "mode", 'df.write.mode("append"), in SQL INSERT INTO')
         tables.check_write(self.given, is_stream=False)
         options = Options.read(self.given, schema.names)
         if options.first_wins and not options.write_id:
             raise BadOption(
-                "onReplayMismatch=first_wins on df.write drops rows whenever the name was used before; "
+                "onReplayMismatch=first_wins on df.write would drop rows whenever the name was used before; "
                 'add .option("writeId", "<a name for this very write>")'
             )
         check_schema(options, schema)
@@ -96,17 +101,17 @@ class OncegateSource(DataSource):  # type: ignore[misc]
         return BatchWriter(planned_writer(options, read, schema), EmptyWrite(options, schema))
 
     def streamWriter(self, schema: Any, overwrite: bool) -> "StreamWriter":
-        """Make the writer of one batch of a `df.writeStream`. Raises as `writer`, before a task starts."""
+        """Creates the writer for one batch of a `df.writeStream`. Raises like `writer`, before a task starts."""
         _append_only(overwrite, "outputMode", 'writeStream.outputMode("append")')
         tables.check_write(self.given, is_stream=True)
         options = Options.read(self.given, schema.names)
         if options.version is not None:
-            raise BadOption("a stream's version is its batch id: leave txnVersion out, and keep txnAppId if you like")
+            raise BadOption("the version of a stream is its batch id: omit txnVersion; txnAppId is allowed")
         check_schema(options, schema)
         options = placed(options, self._settings())
         if self.is_carried:
             return StreamWriter(writer_of(options, None), EmptyWrite(options, schema))
-        # Here and nowhere later: when the batch begins, the newest offset-log entry is its own.
+        # Only here: when the batch begins, the newest entry of the offset log is its own.
         read = begun(options, self._settings())
         writer = planned_writer(options, read, schema)
         if options.has_driver:
@@ -115,17 +120,17 @@ class OncegateSource(DataSource):  # type: ignore[misc]
         return StreamWriter(writer, EmptyWrite(options, schema))
 
     def _settings(self) -> Mapping[str, str]:
-        """Hadoop's settings: the session's where it was registered, else those of the environment's files."""
+        """Returns Hadoop's settings: the registered session's, else those of the environment's files."""
         return of_environment() if self.hadoop is None else self.hadoop
 
 
 def source_of(settings: Mapping[str, str]) -> type[OncegateSource]:
-    """Makes the format for one session, which knows its Hadoop settings: Spark carries the class to its planner."""
+    """Returns the format with one session's Hadoop settings; Spark pickles the class into its planner."""
     return type("SessionSource", (OncegateSource,), {"hadoop": dict(settings), "__doc__": OncegateSource.__doc__})
 
 
 class Counted:
-    """Hands on the batches of a partition and counts their rows."""
+    """Iterates over a partition's batches and counts their rows."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self.batches = batches
@@ -138,50 +143,50 @@ class Counted:
 
 
 class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
-    """Writes one `df.write`: as a DataSourceArrowWriter that hands everything on to the writer of its write mode."""
+    """Writer of one `df.write`; delegates to the writer of its write mode."""
 
     def __init__(self, writer: Writer, empty: EmptyWrite) -> None:
         self.writer = writer
         self.empty = empty
-        self.name = new_token()  # of this write: made on the driver, the same in all of its tasks
+        self.name = new_token()  # identifies this write: created on the driver, the same in all of its tasks
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
-        """In a task: write a partition under a fresh token of this attempt. Raises TaskFailed."""
+        """In a task: writes a partition under a new token of this attempt. Raises TaskFailed."""
         return _written(self.writer, iterator, self.name)
 
     def commit(self, messages: list[Message | None]) -> None:
-        """On the driver: every task has succeeded. Raises BrokenMessages where one has not."""
+        """On the driver, after every task succeeded. Raises BrokenMessages if one did not."""
         logs.be_heard()
         self.writer.commit(_bodies(messages), None)
         if _had_no_rows(messages):
             self.empty.make_topic()
 
     def abort(self, messages: list[Message | None]) -> None:
-        """On the driver: the write failed. Messages of tasks that did not succeed are None."""
+        """On the driver, after the write failed; the messages of failed tasks are None."""
         logs.be_heard()
         self.writer.abort([message.body for message in messages if message is not None])
 
 
 class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
-    """Writes the batches of one `df.writeStream`, as `BatchWriter` does those of `df.write`."""
+    """Writer of the batches of one `df.writeStream`, like `BatchWriter` for `df.write`."""
 
     def __init__(self, writer: Writer, empty: EmptyWrite) -> None:
         self.writer = writer
         self.empty = empty
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
-        """In a task: write a partition under a fresh token of this attempt. Raises TaskFailed."""
+        """In a task: writes a partition under a new token of this attempt. Raises TaskFailed."""
         return _written(self.writer, iterator)
 
     def commit(self, messages: list[Message | None], batchId: int) -> None:
-        """On the driver: every task of a batch has succeeded. Raises BrokenMessages where one has not."""
+        """On the driver, after every task of a batch succeeded. Raises BrokenMessages if one did not."""
         logs.be_heard()
         self.writer.commit(_bodies(messages), batchId)
         if _had_no_rows(messages):
             self.empty.make_topic()
 
     def abort(self, messages: list[Message | None], batchId: int) -> None:
-        """On the driver: the batch failed. Messages of tasks that did not succeed are None."""
+        """On the driver, after the batch failed; the messages of failed tasks are None."""
         logs.be_heard()
         self.writer.abort([message.body for message in messages if message is not None])
 
@@ -196,8 +201,8 @@ def _written(writer: Writer, iterator: Iterator[pa.RecordBatch], name: str | Non
 def _append_only(overwrite: bool, what: str, line: str) -> None:
     if overwrite:
         raise BadOption(
-            f"this {what} replaces what was written before, and a topic only grows; write {line} "
-            "(an aggregate's update mode: through oncegate_spark.foreach_batch)"
+            f"this {what} replaces earlier rows, and topics are append-only; write {line} "
+            "(for an aggregate's update mode use oncegate_spark.foreach_batch)"
         )
 
 
@@ -206,10 +211,10 @@ def _had_no_rows(messages: list[Message | None]) -> bool:
 
 
 def _bodies(messages: list[Message | None]) -> list[Any]:
-    """The tasks' messages. One that is missing means rows nobody wrote: continuous mode commits without any write()."""
+    """Returns the tasks' messages. Raises BrokenMessages if one is missing: continuous mode commits without any
+    write().
+    """
     missing = sum(message is None for message in messages)
     if missing:
-        raise BrokenMessages(
-            f"{missing} of {len(messages)} tasks have written nothing that can be committed. {NO_CONTINUOUS}"
-        )
+        raise BrokenMessages(f"{missing} of {len(messages)} tasks wrote nothing that can be committed. {NO_CONTINUOUS}")
     return [message.body for message in messages if message is not None]

@@ -1,7 +1,7 @@
-"""Drops rows whose ids another job has taken: a transformation for batches, in front of any sink.
+"""Drops rows whose ids another job has claimed: a transformation of batches, for any sink.
 
-An id is *taken* at the gateway, for good and without a lease, by the job that is first to ask for it. The same job is
-granted it again, however often Spark evaluates the plan: taking is no side effect that a retry could trip over.
+Ids are claimed without a lease, permanently, by the first job that asks. The same job is granted them again however
+often Spark evaluates the plan, so retries are harmless.
 """
 
 import re
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 COPIES, TAKEN = "copies", "taken"
 NO_STREAM = (
-    "dedup is for batches: a stream runs under one job_key for ever, whose ids are granted to it again in every batch, "
-    'so an id that comes again later would pass. Write the stream with .option("write", "ids").option("idCol", …), or '
+    "dedup is for batches: a stream has one job_key for ever, whose ids are granted to it again in every batch, so an "
+    'id repeated later would pass. Write the stream with .option("write", "ids").option("idCol", …), or '
     'call dedup inside foreachBatch with job_key=f"<a name>/{batch_id}"'
 )
 
@@ -51,39 +51,42 @@ def dedup(
     observation: "Observation | None" = None,
     on_down: str = BLOCK,
 ) -> "DataFrame":
-    """Returns `df` with one row for each id that is this job's: no other `job_key` has taken it, and nobody has written
-    it in the same set. Ids that somebody is writing now are waited for.
+    """Returns one row of `df` for each id that belongs to this job: unclaimed by other job keys, and unwritten in its
+    dedup scope.
 
-    id_col       the column, or columns, that are a row's id: strings, binary, integers, decimals, dates or timestamps,
-                 never null or empty
-    job_key      names the job and its input, "load-2026-11-20": a re-run keeps it and gets the same ids again, also
-                 after a job that died; another input needs another one, else what is in both passes twice
-    gateway      "http://gateway:8080"; `namespace` and `timeout_ms` as everywhere
-    credentials  files of the key and of certificates, at the same paths on each executor; a key itself is not carried
-    id_set       the set of the ids: "dedup" without it, in which neither `ids` nor `claim` write; a topic's name is the
-                 set of the ids that are written to it, "" that of `claim`
-    observation  a fresh `pyspark.sql.Observation`; after the first action it has `rows` in, `duplicates` (rows whose
-                 id stands in another row of `df`), `taken` (rows out) and `dropped` (ids that are not this job's)
-    on_down      what a task does while the gateway is down: "block" tries for `timeout_ms`, "fail" gives up at once
+    Ids that another attempt is writing are waited for.
 
-    Which row of equal ids is kept is Spark's choice, and may be another one at the next evaluation; the ids are the
-    same. Nothing happens before an action, and every action asks again: that is safe, because an id that `job_key` took
-    is granted to it again. A `limit` behind it takes the ids of whole batches, which stay this job's.
+        id_col       column, or columns, of a row's id: strings, binary, integers, decimals, dates or timestamps, never
+                     null or empty
+        job_key      names the job and its input, "load-2026-11-20". A re-run uses the same key and gets the same ids
+                     again, even after a crash; another input needs another key, or ids in both inputs pass twice
+        gateway      "http://gateway:8080"; `namespace` and `timeout_ms` as elsewhere
+        credentials  files of the key and of certificates, at the same paths on each executor; a key itself is not
+                     passed on
+        id_set       dedup scope of the ids. The default "dedup" is separate from those of `ids` and `claim`; a topic's
+                     name is the scope of ids written to it, "" that of `claim`
+        observation  a new `pyspark.sql.Observation`; after the first action it has `rows` (input), `duplicates` (rows
+                     whose id is in another row of `df`), `taken` (output) and `dropped` (ids of other jobs)
+        on_down      while the gateway is down, a task retries for `timeout_ms` ("block") or fails at once ("fail")
 
-    Taken is not written: what a job took and did not write, only a re-run with the same `job_key` will. The sink behind
-    it must bear retries of its own tasks (format("oncegate") staged, or a table format's commit). An id stays taken for
-    the namespace's horizon; without one, for ever.
+    Of rows with equal ids Spark keeps any one, which may differ between evaluations; the ids do not. Nothing happens
+    before an action, and every action claims again, which is safe. After a `limit` the ids of whole batches stay
+    claimed.
 
-    Costs one shuffle and a pass of all columns through Python. Raises BadOption, BadId and Refused (a stream) on the
-    driver, also for a type that no Python task can read and where the workers' Python lacks this package; a task that
-    cannot take its ids fails with TaskFailed, and a null or empty id fails the job.
+    Claimed does not mean written: ids claimed and not written by a job pass only in a re-run with the same `job_key`.
+    The sink must tolerate retries of its own tasks (format("oncegate") with staged, or a table format's commit). An id
+    stays claimed for the namespace's retention of ids; without one, for ever.
+
+    Costs one shuffle, and a pass of all columns through Python. Raises BadOption, BadId and Refused (for a stream) on
+    the driver, also for types that Python tasks cannot read and for workers without this package. A task that cannot
+    claim its ids fails with TaskFailed; a null or empty id fails the job.
     """
     if df.isStreaming:
         raise Refused(NO_STREAM)
     names = _checked(df, id_col, job_key)
     endpoint = Endpoint(gateway, namespace, timeout_ms, credentials, on_down)
     endpoint.check("dedup")
-    plain = df.toDF(*(f"c{n}" for n in range(len(df.columns))))  # mapInArrow does not bear every name
+    plain = df.toDF(*(f"c{n}" for n in range(len(df.columns))))  # mapInArrow does not support every column name
     ids = {f"c{df.columns.index(name)}": name for name in names}
     taker = IdTaker(endpoint, job_key, tuple(ids), id_set)
     flagged = _unique(plain, ids).mapInArrow(taker, _flagged_schema(plain))
@@ -93,33 +96,33 @@ def dedup(
 
 
 def _checked(df: "DataFrame", id_col: Columns, job_key: str) -> tuple[str, ...]:
-    """Returns the names of the id columns, as the DataFrame has them. Raises BadOption, BadId, before a job starts."""
+    """Returns the id columns with the DataFrame's names. Raises BadOption and BadId before a job starts."""
     sensitive = is_case_sensitive(df.sparkSession)
     names = resolved(column_names(id_col), df.columns, sensitive)
     if not names:
-        raise BadOption('dedup needs to know a row again; give id_col="<column>[,<column>]"')
+        raise BadOption('dedup needs an id; set id_col="<column>[,<column>]"')
     if len(set(df.columns)) != len(df.columns):
-        raise BadOption(f"dedup needs columns of different names, and these are {', '.join(df.columns)}")
+        raise BadOption(f"dedup needs distinct column names, and these are {', '.join(df.columns)}")
     check_ids(names, df.schema, "id_col")
     check_types(df.schema, False)
     pickling.check_workers(df.sparkSession)
     if not isinstance(job_key, str) or not job_key:
-        shown = "empty" if job_key == "" else f"{job_key!r} and no text"
-        raise BadOption(f'job_key is {shown}; name the job and its input, as job_key="load-2026-11-20"')
+        shown = "empty" if job_key == "" else f"{job_key!r}, not a text"
+        raise BadOption(f'job_key is {shown}; name the job and its input, such as job_key="load-2026-11-20"')
     batch = task_identity.batch_of(df)
     if batch is not None and not re.search(rf"(?<!\d){batch}(?!\d)", job_key):
         raise BadOption(
-            f"job_key is {job_key!r} in batch {batch} of a stream: ids of an earlier batch under the same key would "
-            'pass again; inside foreachBatch give job_key=f"<a name>/{batch_id}"'
+            f"job_key is {job_key!r} in batch {batch} of a stream: ids of an earlier batch with the same key would "
+            'pass again; inside foreachBatch set job_key=f"<a name>/{batch_id}"'
         )
     return names
 
 
 def _unique(df: "DataFrame", ids: Mapping[str, str]) -> "DataFrame":
-    """Returns one row for each id, with how many rows had it in `COPIES`.
+    """Returns one row per id, with its number of rows in `COPIES`.
 
-    Spark finds the copies exactly. The gateway could not: it grants an id to its owner as often as that one asks.
-    `ids`: the id columns, and what the user calls them.
+    Spark removes repeated ids exactly. The gateway cannot: it grants an id to its owner as often as requested. `ids`:
+    the id columns, with the user's names for them.
     """
     from pyspark.sql import functions as F
 
@@ -129,9 +132,9 @@ def _unique(df: "DataFrame", ids: Mapping[str, str]) -> "DataFrame":
 
 
 def _with_ids(df: "DataFrame", ids: Mapping[str, str]) -> dict[str, "Column"]:
-    """Returns the id columns as expressions that fail the job at a row without an id.
+    """Returns the id columns as expressions that fail the job for a row without an id.
 
-    Grouped by id, all of those rows would become one.
+    Grouping by id would turn all such rows into one.
     """
     from pyspark.sql import functions as F
 
@@ -158,7 +161,7 @@ def _failing(what: str, name: str, condition: str) -> "Column":
 
 
 def _flagged_schema(df: "DataFrame") -> Any:
-    """Returns the schema of what `IdTaker` yields, by position: the columns of `_unique`, then `TAKEN`."""
+    """Returns the schema of the rows of `IdTaker`, by position: the columns of `_unique`, then `TAKEN`."""
     from pyspark.sql.types import BooleanType, LongType, StructField, StructType
 
     made = [StructField(COPIES, LongType()), StructField(TAKEN, BooleanType())]
@@ -176,7 +179,7 @@ def _counts() -> list["Column"]:
 
 @dataclass(frozen=True)
 class IdTaker:
-    """Takes the ids of a task's rows, for mapInArrow: every row comes back with whether its id is the owner's."""
+    """Claims the ids of a task's rows, for mapInArrow: returns every row with whether its id belongs to the owner."""
 
     endpoint: Endpoint
     owner: str
@@ -190,9 +193,9 @@ class IdTaker:
                 yield batch.append_column(TAKEN, self._owned_or_failed(gateway, batch))
 
     def owned(self, gateway: Gateway, batch: pa.RecordBatch) -> pa.Array:
-        """Take the ids of one batch: bool[rows], which of them are the owner's.
+        """Claims the ids of one batch; returns bool[rows], True for the owner's ids.
 
-        Raises BadId before any of them is taken.
+        Raises BadId before any id is claimed.
         """
         columns = columns_of(batch, self.id_names)
         cuts = pieces(columns, 0, batch.num_rows)
@@ -200,22 +203,23 @@ class IdTaker:
         return pa.concat_arrays(parts) if parts else pa.array([], pa.bool_())
 
     def _owned_or_failed(self, gateway: Gateway, batch: pa.RecordBatch) -> pa.Array:
-        """As `owned`; an error says where it was."""
+        """Like `owned`; adds the place to an error."""
         try:
             return self.owned(gateway, batch)
         except OncegateError as error:
             task = task_identity.of_task()
             where = f"dedup as {self.owner} through {self.endpoint.url}, partition {task.partition}"
-            kept = "what was taken stays this job's and is granted to it again; dedup writes no rows"
+            kept = "ids claimed so far stay this job's and are granted to it again; dedup writes no rows"
             text = f"{where}, attempt {task.attempt}: {error}; {kept}"
             raise TaskFailed(text, outcome=error.outcome, code=error.code) from error
 
 
 def taken(gateway: Gateway, owner: str, columns: list[pa.Array], id_set: str | None = None) -> pa.Array:
-    """Take ids, wait for those that another attempt is writing, and return which are the owner's, bool[n].
+    """Claims ids without a lease, waiting for those that another attempt is writing; returns bool[n], True for the
+    owner's.
 
-    columns: of the ids, each of n values. Raises StillBusy when an attempt neither completes nor lets go, and what
-    `Gateway.take` raises; asking again is harmless.
+    `columns`: of the ids, n values each. Raises StillBusy if an attempt neither completes nor releases, and errors of
+    `Gateway.take`; a repeat is harmless.
     """
     ids, watch = pa.table(columns, names=[f"id{n}" for n in range(len(columns))]), None
     all_rows = rows = pa.array(range(ids.num_rows), pa.int64())

@@ -1,8 +1,8 @@
-"""Writes inside foreachBatch, with what only the driver knows at their side.
+"""Writes inside foreachBatch, with the batch's identity and input, which only the driver knows.
 
     stream.writeStream.foreachBatch(foreach_batch(fn)).option("checkpointLocation", C).start()
 
-Several writes of one batch to one topic need a `writeId` each, from the second on.
+If a batch writes to one topic several times, each write after the first needs a `writeId`.
 """
 
 import logging
@@ -21,10 +21,10 @@ from oncegate_spark.spark.writers.named import NamedBatches
 
 BatchFunction = Callable[[Any, Any], None]
 NO_CONNECT = (
-    "inside foreachBatch Spark Connect tells neither the query nor its run, so oncegate_spark.foreach_batch has "
-    "nothing to note. Give the function itself to foreachBatch, and to each write "
+    "inside foreachBatch Spark Connect does not reveal the query and its run, so oncegate_spark.foreach_batch cannot "
+    "identify the batch. Pass the function itself to foreachBatch, and add to each write "
     '.option("txnAppId", "<a name for this job>").option("txnVersion", str(batch_id)), and a writeId of its own to '
-    "each one after the first; or write with "
+    "each one after the first; or use "
     'writeStream.format("oncegate"), which needs none of this'
 )
 
@@ -34,14 +34,18 @@ log = logging.getLogger("oncegate_spark")
 def foreach_batch(
     fn: BatchFunction, *, checkpoint: str | None = None, named: NamedBatches | None = None
 ) -> BatchFunction:
-    """`fn(df, batch_id)`, whose writes are recognised by the digest of the batch's input, as those of a streaming sink.
+    """Wraps `fn(df, batch_id)`, so that a replayed batch is recognised by its input, as in a streaming sink.
 
-    `named`: `fn(df, batch)` is given a NamedBatch in place of the number, to write beside its rows into any sink.
+    Args:
+        checkpoint: the query's checkpointLocation, on any file system that Spark uses; by default read from Spark
+        named: calls `fn(df, batch)` with a NamedBatch instead of the number, which is written with the rows into any
+            sink
 
-    `checkpoint`: the query's own checkpointLocation, on whatever file system Spark has it; without it Spark is asked.
-    Where the digest stays unknown the first batch warns, before `fn` is called. Inside, `df.sparkSession` is the
-    session to use. Raises BadOption with the lines to write instead when the batch comes through Spark Connect, and
-    where `checkpoint` holds no offsets; BrokenMessages where it is another query's. Nothing is written then.
+    If the input cannot be read the first batch logs a warning before `fn` is called. Inside `fn`, use the session
+    `df.sparkSession`.
+
+    Raises BadOption, with the lines to write instead, for Spark Connect and for a `checkpoint` without offsets;
+    BrokenMessages for another query's checkpoint. Nothing is written then.
     """
     warned: list[str] = []
 
@@ -80,30 +84,34 @@ def _call(
 
 
 def _looked(session: Any, checkpoint_url: str | None, is_given: bool) -> tuple[BatchInput | None, str]:
-    """The batch's input; None with the reason where nobody could look. Raises BadOption for a place without offsets."""
+    """Returns the batch's input; None with the reason if it cannot be read. Raises BadOption for a folder without
+    offsets.
+    """
     try:
         if checkpoint_url is None:
-            raise OutOfReach("Spark does not tell where the query's checkpoint is")
+            raise OutOfReach("Spark does not reveal the query's checkpoint")
         return newest_input(open_in(session, checkpoint_url)), ""
     except NoOffsets as error:
         if is_given:
-            raise BadOption(f"{error}: this is not the query's checkpointLocation; nothing was written") from error
+            raise BadOption(
+                f"{error}: checkpoint is not the query's checkpointLocation; nothing was written"
+            ) from error
         return None, str(error)
     except OutOfReach as error:
         return None, str(error)
 
 
 def _check(checkpoint_url: str | None, read: BatchInput | None, query: str | None, batch_id: int) -> None:
-    """Raises BrokenMessages where what was read is of another query, or of another batch."""
+    """Raises BrokenMessages if the checkpoint's newest entry is of another query or batch."""
     if read is None:
         return
     if query and read.query and read.query != query:
         raise BrokenMessages(
-            f"{checkpoint_url} is the checkpoint of query {read.query}, and this is query {query}: give its own "
+            f"{checkpoint_url} is the checkpoint of query {read.query}, and this is query {query}: pass its own "
             "checkpointLocation, or none; nothing was written"
         )
     if read.number != batch_id:
         raise BrokenMessages(
-            f"batch {batch_id} begins, but the newest entry in {checkpoint_url}/offsets is {read.number}: either "
-            "this is not the query's checkpoint, or another driver runs on it; nothing was written"
+            f"batch {batch_id} began, but the newest entry in {checkpoint_url}/offsets is {read.number}: either "
+            "this is not the query's checkpoint, or another driver uses it; nothing was written"
         )

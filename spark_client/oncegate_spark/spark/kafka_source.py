@@ -1,4 +1,4 @@
-"""Reads the options of Spark's Kafka source in an analyzed plan, and warns where it reads what is not committed.
+"""Reads the options of Spark's Kafka source from an analyzed plan, and warns if it reads uncommitted records.
 
 Source: the connectors 4.1.0 and 4.2.0 on Spark 4.3.0: a stream is a StreamingRelationV2, a batch a LogicalRelation over
 a KafkaRelation, whose options are private.
@@ -11,24 +11,24 @@ from typing import Any, Protocol
 
 from oncegate_spark.errors import NOTHING, Refused, SourceReplaced
 
-SOURCE = "kafka"  # the format's name, as the plan of a stream shows it
+SOURCE = "kafka"  # the format's name in the plan of a stream
 ISOLATION = "kafka.isolation.level"
 UNCOMMITTED = (
-    "the Kafka source reads rows of transactions that are open or aborted (read_uncommitted, Spark's default), and "
-    f'such a row is written once too: where a producer of the topic uses transactions, write .option("{ISOLATION}", '
+    "the Kafka source reads records of open and aborted transactions (read_uncommitted, Spark's default), and "
+    f'such a record is written too: if a producer of the topic uses transactions, set .option("{ISOLATION}", '
     '"read_committed") on the source'
 )
 
 
 class SourceOptions(Protocol):
-    """The options of a source by their names, in any case."""
+    """Options of a source by case-insensitive name."""
 
     def get(self, name: str) -> Any:
-        """Returns an option's text; None where it is not given."""
+        """Returns an option's value; None if it is not set."""
 
 
 def kafka_options(plan: Any) -> Iterator[SourceOptions]:
-    """Yields the options of each Kafka source of an analyzed plan, as far as the plan shows them."""
+    """Yields the options of each Kafka source in an analyzed plan, as far as the plan has them."""
     leaves = plan.collectLeaves()
     for leaf in (leaves.apply(number) for number in range(leaves.size())):
         name = str(leaf.nodeName())
@@ -39,7 +39,7 @@ def kafka_options(plan: Any) -> Iterator[SourceOptions]:
 
 
 class _BatchOptions:
-    """Reads the options of a batch read."""
+    """Options of a batch read."""
 
     def __init__(self, relation: Any) -> None:
         from py4j.protocol import Py4JError
@@ -48,49 +48,49 @@ class _BatchOptions:
             field = relation.getClass().getDeclaredField("sourceOptions")
             field.setAccessible(True)
             self._options = field.get(relation)
-        except Py4JError:  # another version's
+        except Py4JError:  # another version's class
             self._options = None
 
     def get(self, name: str) -> Any:
-        """Returns an option's text; None where there is none, or options cannot be read."""
+        """Returns an option's value; None if it is not set, or options cannot be read."""
         option = None if self._options is None else self._options.get(name)
         return None if option is None or option.isEmpty() else option.get()
 
 
 def reads_uncommitted(options: SourceOptions) -> bool:
-    """Returns whether a Kafka source of these options reads rows that are not committed."""
+    """True if a Kafka source with these options reads uncommitted records."""
     level = options.get(ISOLATION)
     return level is None or str(level).strip().lower() != "read_committed"
 
 
-# Behind a lane's name in its column: Kafka's topic id, which a topic that is made again has not. No topic's name has
-# a # in it.
+# Kafka's topic id after the lane's name in its column, which changes if the topic is created again. Topic names contain
+# no #.
 _OF_SOURCE = re.compile("(.+)#([A-Za-z0-9_-]{22})")
-_NO_ID = "A" * 22  # of brokers before 2.8, which know none
+_NO_ID = "A" * 22  # of brokers before 2.8, which have no ids
 _LOOK_MS = 30_000
 SERVERS = "kafka.bootstrap.servers"
 
 
 def source_of(lane: str) -> tuple[str, str | None]:
-    """Returns the name of a lane, and the id of its source; None where the column names none."""
+    """Splits a column's value into the lane's name and the id of its source; None if it has no id."""
     match = _OF_SOURCE.fullmatch(lane)
     return (lane, None) if match is None else (match[1], match[2])
 
 
 def replaced(error: SourceReplaced) -> SourceReplaced:
-    """The refusal of rows of a topic that was made again, with the lines to write."""
+    """Returns the refusal of rows of a topic that was created again, with the lines to write."""
     return SourceReplaced(
         f'{error}. In Spark: assign_sequences(df, prefix="<a new text>-") writes all rows of the topic as new; '
-        'assign_sequences(df, topic_ids={"<topic>": "<the id from before>"}) goes on where the records are the same',
+        'assign_sequences(df, topic_ids={"<topic>": "<the previous id>"}) continues if the records are the same',
         outcome=error.outcome,
         code=error.code,
     )
 
 
 def topic_ids(session: Any, options: Any) -> dict[str, str]:
-    """Asks brokers for the ids of the topics that a Kafka source of these options names: by topic, through the session.
+    """Returns the brokers' ids of the topics of a Kafka source with these options, by topic, through the session's JVM.
 
-    Empty where brokers know no ids, and for topics that are not there yet. Raises Refused where they cannot be asked.
+    Empty if brokers have no ids; topics that do not exist yet are left out. Raises Refused if brokers do not answer.
     """
     if options.get(SERVERS) is None:
         return {}
@@ -114,14 +114,14 @@ def topic_ids(session: Any, options: Any) -> dict[str, str]:
     except (Py4JError, TypeError) as error:
         why = " ".join(str(getattr(error, "java_exception", error)).split())[:300]
         raise Refused(
-            "the ids of the source's topics cannot be read, by which a topic that was made again is known "
-            f"({why}): write assign_sequences(df, topic_ids={{...}}), with the id of each topic, as "
-            f"`kafka-topics.sh --describe` shows it, or topic_ids={{}} to go without{NOTHING}"
+            "the ids of the source's topics, which reveal that a topic was created again, cannot be read "
+            f"({why}): set assign_sequences(df, topic_ids={{...}}) with the id of each topic, as printed by "
+            f"`kafka-topics.sh --describe`, or topic_ids={{}} to disable the check{NOTHING}"
         ) from error
 
 
 def _topics(jvm: Any, admin: Any, options: Any) -> Any:
-    """Those of the source that are there: subscribed by name or pattern, or assigned by partition."""
+    """Returns the source's existing topics: subscribed by name or pattern, or assigned by partition."""
     there = admin.listTopics(_patient(jvm.org.apache.kafka.clients.admin.ListTopicsOptions())).names().get()
     subscribed, pattern = options.get("subscribe"), options.get("subscribePattern")
     names = jvm.java.util.ArrayList()

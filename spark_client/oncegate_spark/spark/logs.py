@@ -1,4 +1,4 @@
-"""The logger of this package, heard in the processes that Spark starts for us and nobody can configure."""
+"""Logger of this package, with a handler for processes that Spark starts and users cannot configure."""
 
 import logging
 import sys
@@ -7,7 +7,7 @@ log = logging.getLogger("oncegate_spark")
 
 
 def be_heard() -> None:
-    """In a process without any handler, show our lines on its standard error, which is Spark's."""
+    """Logs to standard error, which is Spark's, in a process without log handlers."""
     if log.hasHandlers():
         return
     handler = logging.StreamHandler(sys.stderr)

@@ -1,4 +1,4 @@
-"""Checks that Spark's workers and planner will find this package, where it travels with a job."""
+"""Checks that Spark's workers and planner can import this package if it is shipped with a job."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from oncegate_spark.errors import BadOption
 
 _HERE = Path(__file__)
 _MANAGER = "org.apache.spark.sql.execution.datasources.DataSourceManager"
-# What a worker imports, asked without importing it; another status says that this Python did not run.
+# Modules that a worker imports, looked up without importing them; any other status means that this Python did not run.
 _LACKING = 3
 _LOOKS = f"""
 import importlib.util, sys
@@ -21,7 +21,7 @@ names = [name for name in ("oncegate_spark", "pyarrow") if importlib.util.find_s
 print(" and no ".join(names))
 sys.exit({_LACKING} if names else 0)
 """
-# Longer than a Python takes to start on a busy machine.
+# Longer than Python takes to start on a busy machine.
 _LOOKING_S = 60
 
 
@@ -32,7 +32,7 @@ def is_connect(session: Any) -> bool:
 
 @contextmanager
 def unwarned(session: Any) -> Iterator[None]:
-    """Keep a classic session from warning that a source takes the place of another: both are of this package."""
+    """Silences a classic session's warning that one source replaces another: both are this package's."""
     jvm = getattr(session, "_jvm", None)
     if jvm is None:
         yield
@@ -47,41 +47,40 @@ def unwarned(session: Any) -> Iterator[None]:
 
 
 def check(session: Any, here: Path = _HERE) -> None:
-    """Check how the package was shipped.
-
-    Raises BadOption with the line to write instead. `here`: where this package was found.
+    """Checks how the package was shipped. Raises BadOption with the command to use instead. `here`: location of this
+    package.
     """
     wheel = next((folder for folder in here.parents if folder.suffix == ".whl"), None)
     if wheel is not None:
         raise BadOption(
-            f"Spark puts no .whl on its workers' path, so they would not find oncegate_spark: cp {wheel.name} "
+            f"Spark does not add a .whl to its workers' path, so they cannot import oncegate_spark: cp {wheel.name} "
             "oncegate_spark.zip, and submit with --py-files oncegate_spark.zip"
         )
     python = None if is_connect(session) else str(session.sparkContext.pythonExec)
     if python is not None and os.sep in python and not os.path.isabs(python) and not os.path.exists(python):
         folder = Path(python).parts[0]
         raise BadOption(
-            f"Spark plans a Python data source on the driver's machine, with the executors' Python, and {python} is "
+            f"Spark plans a Python data source on the driver's machine with the executors' Python, and {python} is "
             f"not in {os.getcwd()}: unpack the archive here too (mkdir {folder} && tar -xzf {folder}.tar.gz -C "
-            f"{folder}), or give PYSPARK_PYTHON an absolute path that every machine has"
+            f"{folder}), or set PYSPARK_PYTHON to an absolute path that exists on every machine"
         )
     check_workers(session, here)
 
 
 def check_workers(session: Any, here: Path = _HERE) -> None:
-    """Check that the Python of a session's workers has this package, before a plan that runs it there.
+    """Checks that the Python of a session's workers has this package, before a plan that needs it.
 
-    Raises BadOption with the line to write. Through Spark Connect nothing is known. `here`: where this package is.
+    Raises BadOption with the command to run. Checks nothing through Spark Connect. `here`: location of this package.
     """
     if not is_connect(session) and not any(folder.suffix in {".zip", ".egg"} for folder in here.parents):
         _check_python(str(session.sparkContext.pythonExec))
 
 
 def _check_python(python: str) -> None:
-    """Look whether the workers' Python has this package: Spark's own error is a hundred lines, of Java.
+    """Checks the workers' Python, since Spark's own error is a hundred lines of Java.
 
-    Spark 4.3 runs PYSPARK_PYTHON, which spark-submit sets by spark.pyspark.python, else the path's python3: not the
-    Python of a driver that was started by its path. Where it cannot be run here, nothing is known.
+    Spark 4.3 runs PYSPARK_PYTHON, which spark-submit sets from spark.pyspark.python, else python3 of PATH; not the
+    Python of a driver that was started by its path. Checks nothing if that Python cannot be run here.
     """
     executable = shutil.which(python)
     if executable is None or os.path.abspath(executable) == os.path.abspath(sys.executable):

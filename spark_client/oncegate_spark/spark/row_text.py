@@ -1,15 +1,15 @@
-"""A row's content as one text, by Spark's own functions: two rows have the same text only when they are equal.
+"""Encodes a row's content as one text with Spark functions: rows have the same text only if they are equal.
 
 A row or struct is its fields by name, each `text(name) value`. A value is `-` for null, else a letter for its kind and
-`text` of its body; text(s) is the number of bytes in s, a colon, and s. So nothing runs into what follows it, a null is
-no empty string, and the number 1 is not the string "1".
+`text` of its body; text(s) is the number of bytes in s, a colon, and s. The encoding is therefore unambiguous: null
+differs from the empty string, and the number 1 from the string "1".
 
     s string · b boolean · i whole number · e decimal · f floating point, its 64 bits as a number · x binary, in hex
     d date, days since 1970 · t timestamp, microseconds since 1970 · l timestamp without zone
     a array, its values · m map, its keys and values in the order of their texts · r struct
 
-The order of columns does not matter, nor the width of a number, the session's time zone, its ANSI mode or Java's
-version: all of these change what a cast to string gives.
+The order of columns, the width of a number, the session's time zone and ANSI mode, and Java's version have no
+influence; all of these change the result of a cast to string.
 """
 
 from collections.abc import Callable
@@ -27,13 +27,13 @@ FLOATING = (T.FloatType, T.DoubleType)
 
 
 def row_text(schema: T.StructType, names: list[str]) -> Column:
-    """The text of these columns. Raises Refused for a column whose type has no text that is always the same."""
+    """Returns the text of these columns. Raises Refused for a column whose type has no stable text."""
     named = (_named(name, column_named(name), schema[name].dataType) for name in sorted(names))
     return F.concat(*(piece for pieces in named for piece in pieces))
 
 
 def column_named(name: str) -> Column:
-    """The column of just this name: dots in it are no path into a struct."""
+    """Returns the column with exactly this name; a dot in it is not a path into a struct."""
     return F.col("`" + name.replace("`", "``") + "`")
 
 
@@ -46,7 +46,7 @@ def _named(name: str, value: Column, kind: T.DataType, inside: bool = False) -> 
 
 
 def _value(value: Column, kind: T.DataType, name: str, inside: bool) -> Column:
-    """`inside`: of an array or a map, where Spark takes no function that it holds for not deterministic."""
+    """`inside`: in an array or a map, where Spark allows no function that it considers nondeterministic."""
     letter, body = _body(value, kind, name, inside)
     return F.when(value.isNull(), F.lit(NULL)).otherwise(F.concat(F.lit(letter), _text(body)))
 
@@ -69,8 +69,8 @@ def _body(value: Column, kind: T.DataType, name: str, inside: bool) -> tuple[str
             return letter, body(value, kind)
     where = " inside an array or a map" if inside else ""
     raise Refused(
-        f"column {name} holds {kind.simpleString()}{where}, which has no text that is always the same: cast it to a "
-        "string or a decimal as you mean it, or leave it out with cols=[…]"
+        f"column {name} holds {kind.simpleString()}{where}, which has no stable text: cast it to a string or a decimal "
+        "yourself, or leave it out with cols=[…]"
     )
 
 
@@ -83,7 +83,9 @@ def _entries(value: Column, kind: T.MapType, name: str) -> Column:
 
 
 def _bits(value: Column) -> Column:
-    """The 64 bits, with one zero and one NaN, as Spark's own equality has it. Printing a double depends on Java."""
+    """Returns the 64 bits, with one zero and one NaN as in Spark's equality; a double's printed
+    form depends on Java.
+    """
     zero_is_positive = F.coalesce(value.cast("double"), F.lit(0.0)) + F.lit(0.0)
     return F.call_function("reflect", F.lit("java.lang.Double"), F.lit("doubleToLongBits"), zero_is_positive)
 

@@ -1,13 +1,12 @@
-"""A sink writes the rows that `write=claim` grants, to any place; here is its protocol, and one that writes files.
+"""Interface of sinks for `write=claim`, which write the granted rows to any place; and a sink that writes files.
 
-A sink is an object of yours with three methods. The option `sink` names a function without arguments that makes it,
-as "module:function"; it is called on the executor, once for each attempt of a task, so that every executor needs the
-module. One thread calls `open` once, `write` for each batch of granted rows, and `close`, also after an error:
+A sink is a user object with three methods. The option `sink` names a function without arguments that creates it, as
+"module:function". It is called on the executor, once per task attempt, so every executor needs the module. One thread
+calls `open` once, `write` for each batch of granted rows, and `close`, also after an error:
 
     import psycopg
     import pyarrow as pa
     from oncegate_spark.spark.sinks import SinkContext
-
 
     class Departures:
         def open(self, context: SinkContext) -> None:
@@ -21,23 +20,22 @@ module. One thread calls `open` once, `write` for each batch of granted rows, an
             if hasattr(self, "_database"):
                 self._database.close()
 
-
     def open_sink() -> Departures:
         return Departures()
 
     df.writeStream.format("oncegate").option("write", "claim").option("idCol", "flight")
         .option("sink", "my_job.sinks:open_sink").option("dsn", "postgresql://db/flights")
 
-Where the sink can be asked what it has, the factory returns `Deliver` with one of `oncegate_spark.delivery`, and a task
-that dies makes no copy:
+If the sink can be asked for its ids, the function returns `Deliver` with a sink of `oncegate_spark.delivery`, and a
+dying task causes no duplicates:
 
     def open_payments() -> Deliver:
         return Deliver(lambda context: HttpSink(context.options["payments"]))
 
-Three rules of a sink with these methods. `write` returns only when its rows are durable: the gateway is told so next,
-and nobody writes them again. An exception means that it is unknown which of its rows were written; the task fails, and
-its next attempt is granted them again when the lease is over, counted as takeovers. A sink never drops or changes which
-rows it is given: what is granted is its own alone, what is not never reaches it.
+A sink with these methods follows three rules. `write` returns only when its rows are durable: they are completed next,
+and never written again. An exception means that it is unknown which of its rows were written: the task fails, and its
+next attempt is granted them again once the lease expires, counted as takeovers. A sink never drops or changes the set
+of rows: granted rows are its own alone, and others never reach it.
 """
 
 import importlib
@@ -58,12 +56,12 @@ SUFFIX = ".arrows"
 
 @dataclass(frozen=True)
 class SinkContext:
-    """Says for whom a sink is opened.
+    """Identity and options of the task attempt for which a sink is opened.
 
-    token      32 hexadecimal digits, this attempt's and no other's: good for a file's name
-    partition, attempt  Spark's numbers of the task; another run counts again
-    namespace, topic    as the write has them; the topic may be empty
-    options    the write's, yours among them; names in lower case
+    token      32 hexadecimal digits, unique to this attempt: suitable for a file name
+    partition, attempt  Spark's numbers of the task; they repeat in another run
+    namespace, topic    of the write; the topic may be empty
+    options    of the write, including your own; names in lower case
     """
 
     token: str
@@ -75,44 +73,44 @@ class SinkContext:
 
 
 class Sink(Protocol):
-    """What a task calls, in this order, from one thread; `close` also after an error."""
+    """Methods that a task calls, in this order, from one thread; `close` also after an error."""
 
     def open(self, context: SinkContext) -> None:
-        """Get ready to write, before the first rows; a task without granted rows is opened and closed too."""
+        """Prepares for writing; also called for a task without granted rows."""
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Write rows, and return only when they are durable: the gateway is told so next, and nobody writes them again.
+        """Writes rows and returns once they are durable: they are completed next, and never written again.
 
         After an exception it is unknown which of them were written.
         """
 
     def close(self) -> None:
-        """Let go of what was opened; called once, also after an error, and where `open` was never reached."""
+        """Releases resources; called once, also after an error, and even if `open` was not called."""
 
 
 @dataclass(frozen=True)
 class Deliver:
-    """Has rows delivered to a ready sink, or one of yours, that can be asked what it has: `oncegate_spark.delivery`.
+    """Delivers rows to a sink of `oncegate_spark.delivery`, which can be asked for its ids.
 
-    open    makes the sink, once for each attempt of a task, on the executor
-    body    what is written of a row: the name of its column, whose text is written as UTF-8; or a function of the row
-            as a dict of Python values; None: that dict
+        open  creates the sink, once per task attempt, on the executor
+        body  content written for a row: a column name, whose text is written as UTF-8; or a function of the row as a
+              dict of Python values; None: that dict
 
-    A factory of the option `sink` returns it in place of a sink with open(), write() and close(). Rows have to have
-    ids (`idCol`). Promise: the sink's, as its class says it: a row that a dead attempt may have written is looked up in
-    the sink, and neither written again nor dropped by guess.
+    Returned by a factory of the option `sink` instead of a sink with open(), write() and close(). Rows need ids
+    (`idCol`). Guarantee: that of the sink's class. A row that a dead attempt may have written is looked up in the sink,
+    never written again or dropped on a guess.
     """
 
     open: Callable[[SinkContext], delivery.Sink]
     body: str | Callable[[dict[str, Any]], Any] | None = "value"
 
     def check(self, columns: Sequence[str]) -> None:
-        """Raises BadOption where rows of these columns have no body."""
+        """Raises BadOption if rows with these columns have no body."""
         if isinstance(self.body, str) and self.body not in columns:
-            raise BadOption(f"rows have no column {self.body} to deliver: add it, or Deliver(…, body=…){NOTHING}")
+            raise BadOption(f"rows have no column {self.body} to deliver: add it, or set Deliver(…, body=…){NOTHING}")
 
     def body_of(self, row: dict[str, Any]) -> Any:
-        """Returns what is written of a row."""
+        """Returns the content written for a row."""
         if self.body is None:
             return row
         if callable(self.body):
@@ -122,24 +120,26 @@ class Deliver:
 
 
 def load(target: str) -> "Callable[[], Sink | Deliver]":
-    """The factory that "module:factory" names. Raises BadOption where there is none."""
+    """Imports the factory "module:factory". Raises BadOption if that fails."""
     module, colon, name = target.partition(":")
     if not (module and colon and name):
         raise BadOption(f'sink is {target!r}; write .option("sink", "my_module:factory")')
     try:
         sink = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
-        raise BadOption(f"sink {target!r} cannot be loaded here: {error}; every executor needs the module") from error
+        raise BadOption(f"sink {target!r} cannot be imported here: {error}; every executor needs the module") from error
     return cast("Callable[[], Sink | Deliver]", sink)
 
 
 def files() -> Sink:
-    """The sink that appends to files below `sinkPath`."""
+    """Returns the sink that appends to files below `sinkPath`."""
     return FileSink()
 
 
 class FileSink:
-    """Appends to one Arrow stream file per attempt, `<token>.arrows`, synced with each batch. Read by `read_files`."""
+    """Appends to one Arrow stream file per attempt, `<token>.arrows`, synced after each batch;
+    `read_files` reads them.
+    """
 
     def __init__(self) -> None:
         self._path: Path | None = None
@@ -147,7 +147,7 @@ class FileSink:
         self._writer: pa.ipc.RecordBatchStreamWriter | None = None
 
     def open(self, context: SinkContext) -> None:
-        """Remember the file's name; it is made with the first rows. Raises BadOption without a sinkPath."""
+        """Stores the file's name; the file is created at the first rows. Raises BadOption without a sinkPath."""
         folder = context.options.get("sinkpath")
         if not folder:
             raise BadOption('the file sink needs a folder; add .option("sinkPath", "/data/out")')
@@ -155,7 +155,7 @@ class FileSink:
         self._path = Path(folder) / f"{context.token}{SUFFIX}"
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Append rows and sync them to disk before returning."""
+        """Appends rows and syncs them to disk."""
         if self._file is None:
             self._create(rows.schema)
         assert self._file is not None
@@ -165,7 +165,7 @@ class FileSink:
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """End the stream and close the file."""
+        """Ends the stream and closes the file."""
         try:
             if self._writer is not None:
                 self._writer.close()
@@ -181,9 +181,9 @@ class FileSink:
 
 
 def read_files(folder: str | Path) -> pa.Table | None:
-    """All rows in a file sink's folder; None when there are none.
+    """Reads all rows in a file sink's folder; None if there are none.
 
-    A file may end in the middle of a batch (its writer was killed): that batch was never acknowledged; it is left out.
+    A file whose writer was killed may end inside a batch: that batch was never acknowledged, and is left out.
     """
     batches: list[pa.RecordBatch] = []
     for file in sorted(Path(folder).glob(f"*{SUFFIX}")):

@@ -1,7 +1,7 @@
-"""Identifies a task by what Spark says of it, and names its batch.
+"""Identity of a task and of its batch, from Spark's local properties.
 
-The keys of Spark's local properties are its internal names; they are read in `of_task` and `batch_of`. Never part of
-a name: task, partition and attempt numbers (a new driver counts again), a job id (a re-run has another).
+Their keys are internal names of Spark; only `of_task` and `batch_of` read them. Never part of a name: task, partition
+and attempt numbers (a new driver starts from 0), and job ids (a re-run has another).
 """
 
 import uuid
@@ -15,24 +15,23 @@ from oncegate_spark.spark.checkpoint import BatchInput, DriverNotes
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.options.column_names import CASE
 
-NOTES = "spark.oncegate.driverNotes"  # set by foreach_batch, seen by its tasks
-OBSERVED = "spark.oncegate.observed"  # set by observe, seen by the tasks of queries that start after it
+NOTES = "spark.oncegate.driverNotes"  # set by foreach_batch, read by its tasks
+OBSERVED = "spark.oncegate.observed"  # set by observe, read by the tasks of queries that start afterwards
 
 
 @dataclass(frozen=True)
 class Task:
-    """Identifies one attempt of one task.
+    """One attempt of one task.
 
-    `query` and `batch` are known in a streaming query and inside foreachBatch, but not in threads started there.
-
-    `run`: the query's run id, new at every start; None outside a streaming query. `observed`: the folder where a
-    listener waits for counts. `is_case_sensitive`: the session tells columns apart by case; known in tasks alone.
-
-    `serial`: Spark's number of this very attempt, greater than that of any that started before it in this driver; of
-    the stage's attempt Python learns nothing.
-
-    `speculates`: Spark may start a second attempt of a task beside the first. `write`: one `df.write`, the same in all
-    of its tasks.
+    query, batch  of a streaming query, also inside foreachBatch, but not in threads started there
+    run          the query's run id, new at every start; None outside a streaming query
+    serial       Spark's number of this attempt, greater than that of any attempt that started before in this
+        driver;
+                 Python has no access to the stage's attempt
+    speculates   Spark may start a second attempt of a task beside the first
+    observed     folder in which a listener expects counts
+    is_case_sensitive  of the session's column names; known only in tasks
+    write        one `df.write`, the same in all of its tasks
     """
 
     partition: int = 0
@@ -50,14 +49,14 @@ class Task:
 
     @property
     def number(self) -> int | None:
-        """Spark's batch id, as a number; in a thread inside foreachBatch the one that foreach_batch noted."""
+        """Spark's batch id; in a thread inside foreachBatch, the one that foreach_batch stored."""
         if self.batch is not None:
             return int(self.batch)
         return self.notes.input.number if self.notes and self.notes.input else None
 
 
 def of_task() -> Task:
-    """The task that this is called in, from Spark's TaskContext."""
+    """Returns the current task, from Spark's TaskContext."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -77,15 +76,15 @@ def of_task() -> Task:
         run=run,
         notes=notes,
         observed=context.getLocalProperty(OBSERVED),
-        is_case_sensitive=_is_true(context.getLocalProperty(CASE)),  # Spark hands settings on
+        is_case_sensitive=_is_true(context.getLocalProperty(CASE)),  # Spark passes settings to tasks
     )
 
 
 def writer_of(task: Task, job: str | None = None, version: str | None = None) -> WriterId:
-    """Names an attempt of a task for the gateway's counts; `driver_of_task` names its driver.
+    """Returns the writer identity of a task attempt, for the gateway's counts.
 
-    A query's id names the job, also inside foreachBatch; elsewhere `job` does, with `version` as its batch, or this
-    very write where it has no name.
+    A query's id names the job, also inside foreachBatch. Elsewhere `job` does, with `version` as its batch, or this
+    very write if it has no name.
     """
     noted = task.notes.input if task.notes else None
     query, number = task.query or (noted.query if noted else None), task.number
@@ -104,21 +103,21 @@ def writer_of(task: Task, job: str | None = None, version: str | None = None) ->
 
 
 def driver_of_task(writer: WriterId) -> WriterId:
-    """Names the driver of a task's attempt: the job, its run and its batch."""
+    """Returns the writer identity of a task's driver: job, run and batch."""
     return WriterId(job=writer.job, run=writer.run, batch=writer.batch)
 
 
 def batch_of(df: Any) -> str | None:
-    """The id of the batch that foreachBatch is called with, on the driver and in its thread; None elsewhere."""
+    """Returns the batch id of foreachBatch, on the driver and in its thread; None elsewhere."""
     context = getattr(df.sparkSession, "sparkContext", None)  # Spark Connect has none
     look: Callable[[str], str | None] | None = getattr(context, "getLocalProperty", None)
     return None if look is None else look("streaming.sql.batchId")
 
 
 def name_of(options: Options, task: Task) -> BatchName:
-    """The batch's name: txnAppId and txnVersion where given, else query id and batch id.
+    """Returns the batch's name: txnAppId and txnVersion if set, else query id and batch id.
 
-    Raises NoIdentity with the line to add: without a name a retry could not be recognised.
+    Raises NoIdentity with the option to add: without a name a retry could not be recognised.
     """
     app = options.app or task.query
     version = options.version if options.version is not None else task.batch
@@ -129,8 +128,8 @@ def name_of(options: Options, task: Task) -> BatchName:
             else '.option("txnAppId", "<a name for this job>").option("txnVersion", "<this run, e.g. 2026-11-20>")'
         )
         raise NoIdentity(
-            "nothing names this write, so a retry or a re-run could not be recognised: it runs in no streaming query, "
-            "or in a thread inside foreachBatch, where Spark does not say which batch it is. "
+            "this write has no name, so a retry or a re-run could not be recognised: it does not run in a streaming "
+            "query, or it runs in a thread inside foreachBatch, where Spark does not reveal the batch. "
             f'Add {add} (inside foreachBatch the version is the batch id), or .option("write", "plain"), '
             "which accepts duplicates"
         )
@@ -138,27 +137,27 @@ def name_of(options: Options, task: Task) -> BatchName:
 
 
 def input_of(task: Task, version: str, own: BatchInput | None) -> BatchInput | None:
-    """The input of the batch that this write belongs to.
+    """Returns the input of the batch that this write belongs to.
 
-    `own`: read by the writer itself when its batch began. What foreach_batch notes, and what is read for a write that
-    runs in no batch of Spark's, is taken only for the batch that it is of: a thread that outlives its batch would
-    carry the next one's. Raises BrokenMessages where the checkpoint is another query's; nothing was written.
+    `own`: read by the writer itself when its batch began. Other input (from foreach_batch, or read for a write outside
+    of Spark's batches) counts only for its own batch, since a thread that outlives its batch would see the next one's.
+    Raises BrokenMessages if the checkpoint is another query's; nothing was written.
     """
     read = own if own is not None else task.notes.input if task.notes else None
     if read is None:
         return None
     if task.query and read.query and read.query != task.query:
         raise BrokenMessages(
-            f"the checkpoint that was read is that of query {read.query}, and this is query {task.query}: give its own "
-            "as checkpointLocation, and the same folder as checkpointUrl"
+            f"the checkpoint belongs to query {read.query}, and this is query {task.query}: set its own "
+            "checkpointLocation, and the same folder as checkpointUrl"
         )
     if own is not None and task.batch is not None:
-        return own  # of which batch it is, commit looks at
+        return own  # commit checks its batch
     return read if str(read.number) == (task.batch or version) else None
 
 
 def offsets_of(task: Task, read: BatchInput | None) -> str | None:
-    """Where the sources of a batch are to be read on, for the message of one of its tasks; None for the others."""
+    """Returns the source offsets of a batch for the message of one of its tasks; None for the others."""
     return read.offsets if read is not None and task.partition == 0 else None
 
 

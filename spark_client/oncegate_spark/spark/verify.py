@@ -1,13 +1,11 @@
-"""Compares what was to be written with the ledger of a running gateway and with what is there, as a Spark job.
+"""Compares the rows to be written with the ledger of a running gateway and with the output, as a Spark job.
 
-What `oncegate verify --against` does in one process, for inputs that are too large for it, and for outputs that Spark
-alone can read. The order makes it right while rows are still written: the ledger is asked of the whole input before the
-output is read, so an id that it knew and the output lacks is missing; what the output has and the ledger did not know
-may have been written in between, so the ledger is asked again for that.
+Does the same as `oncegate verify --against` does in one process, for inputs too large for it and for outputs that only
+Spark can read. The order makes the result correct while rows are still being written. The ledger is asked about the
+whole input before the output is read, so an id known to it but absent from the output is missing. Ids in the output
+that the ledger did not know may have been written in between, so the ledger is asked about them again.
 
-Makes of id columns what the ledger knows them by, in Spark: text, or bytes where the input has bytes.
-
-The gateway makes the same text of a column of the type itself when rows are written; docs/concepts.md has its form.
+Ids are compared in the gateway's canonical form: text, or bytes if the input has bytes; docs/concepts.md defines it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-# As `oncegate verify` has them.
+# The kinds of `oncegate verify`.
 OK, MISSING, NOT_WRITTEN, DOUBLED = "ok", "missing", "not_written", "doubled"
 HELD, UNRECORDED, FOREIGN = "held", "unrecorded", "foreign"
 KINDS = {
@@ -50,12 +48,13 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Verified:
-    """Tells of what kind the ids of a comparison are.
+    """Result of a comparison.
 
-    ids         how many ids are of each kind, by its name in KINDS; those of no id too
+    ids         number of ids of each kind in KINDS, including kinds with none
     without_id  rows of the output whose id is null or empty
-    rows        a DataFrame, kept by Spark until `rows.unpersist()`: the id columns as text, or as bytes where the
-                input has bytes, `kind`, and `copies`, in how many rows of the output the id is
+    rows        a DataFrame, cached until `rows.unpersist()`: the id columns (text, or bytes if the input has
+        bytes),
+                `kind`, and `copies`, the number of rows of the output with this id
     """
 
     ids: Mapping[str, int]
@@ -64,7 +63,7 @@ class Verified:
 
     @property
     def is_well(self) -> bool:
-        """Whether all ids are ok, and no row of the output is without one."""
+        """True if all ids are ok, and every row of the output has an id."""
         return not self.without_id and not any(count for kind, count in self.ids.items() if kind != OK)
 
     def __str__(self) -> str:
@@ -78,18 +77,18 @@ TEXT, BYTES = ID_KINDS = "string", "binary"
 
 
 def kinds_of(df: "DataFrame", names: Sequence[str]) -> tuple[str, ...]:
-    """Tells of each id column of the input whether it is compared as text or as bytes, which may be no text."""
+    """Returns for each id column of the input whether it is compared as text or as bytes."""
     return tuple(BYTES if df.schema[name].dataType.typeName() == BYTES else TEXT for name in names)
 
 
 def texts(df: "DataFrame", names: Sequence[str], kinds: Sequence[str]) -> "DataFrame":
-    """Returns the id columns as `kinds` says, under names of ours, `id0` and so on."""
+    """Selects the id columns, converted to `kinds`, under the names `id0`, `id1`, …."""
     columns = [_text(name, df.schema[name].dataType).cast(kind) for name, kind in zip(names, kinds, strict=True)]
     return df.select(*(column.alias(f"id{n}") for n, column in enumerate(columns)))
 
 
 def _text(name: str, kind: Any) -> "Column":
-    """The column, as the canonical text where Spark's own text of it is another one, by scale or time zone."""
+    """Converts a column to canonical text if Spark's cast gives another one, because of scale or time zone."""
     from pyspark.sql import functions as F
 
     quoted = f"`{name.replace('`', '``')}`"
@@ -98,7 +97,7 @@ def _text(name: str, kind: Any) -> "Column":
             digits = "0" + ("." + "#" * kind.scale if kind.scale else "")
             return F.expr(f"format_number({quoted}, '{digits}')")
         case "timestamp":
-            # By its microseconds: a text of a time in the session's zone is of two instants where summer ends.
+            # From its microseconds: a local time in the session's zone is ambiguous when summer time ends.
             seconds = f"CAST(unix_micros({quoted}) AS DECIMAL(20, 0)) / 1000000"
             utc = f"TIMESTAMP_NTZ'1970-01-01 00:00:00' + make_dt_interval(0, 0, 0, CAST({seconds} AS DECIMAL(18, 6)))"
             return F.concat(F.translate(F.expr(utc).cast(TEXT), " ", "T"), F.lit("Z"))
@@ -109,7 +108,7 @@ def _text(name: str, kind: Any) -> "Column":
 
 STATE, COPIES, KIND = "oncegate_state", "copies", "kind"
 FREE, IS_HELD, KNOWN = 0, 1, 2
-IDS_AT_ONCE = 50_000  # a request takes 100,000 by default
+IDS_AT_ONCE = 50_000  # below the default limit of a request, 100,000
 
 
 def verify(
@@ -125,39 +124,39 @@ def verify(
     credentials: Credentials = NONE,
     on_down: str = BLOCK,
 ) -> Verified:
-    """Compares the ids of `given`, what was to be written, with the ledger and with `output`, what is there.
+    """Compares the ids of `given`, the rows to be written, with the ledger and with `output`, the rows written.
 
-    id_col       the column, or columns, of an id in `given`; `output_id` those in `output`, where they are called
-                 otherwise. An id is its text: a number and its decimal text are one, and so are an instant and its text
-                 of RFC 3339 in UTC; of an input that has bytes it is its bytes
-    output       what Spark reads of the sink now, in any format that it knows: spark.read.format("oncegate"), "kafka"
-                 with the id taken out of key, headers or value, a table. It is read behind the ledger's answers
-    id_set       the set of the ids: the topic's name for rows that were written by id, "" for `claim`
-    gateway      "http://gateway:8080"; `namespace`, `timeout_ms` and `credentials` as everywhere. Role `read`
-    on_down      what a task does while the gateway is down: "block" tries for `timeout_ms`, "fail" gives up at once
+        id_col   column, or columns, of an id in `given`; `output_id`: those in `output`, if they have other names. Ids
+                 are compared as text: a number equals its decimal text, an instant its RFC 3339 text in UTC. If the
+                 input has bytes, ids are compared as bytes
+        output   the sink's rows as Spark reads them, in any format: spark.read.format("oncegate"), "kafka" with the id
+                 extracted from key, headers or value, or a table. It is read after the ledger has answered
+        id_set   dedup scope of the ids: the topic's name for rows written by id, "" for `claim`
+        gateway  "http://gateway:8080"; `namespace`, `timeout_ms` and `credentials` as elsewhere. Role `read`
+        on_down  while the gateway is down, a task retries for `timeout_ms` ("block") or fails at once ("fail")
 
-    Asks `ids:lookup`, which grants nothing and writes nothing. Three Spark jobs with two shuffles by id; the ids of
-    `given` are kept by Spark meanwhile. Ids that repeat in `given` count once. Raises BadOption, BadId and Refused (a
-    stream) before a job starts; a task that cannot ask fails with TaskFailed, and a null or empty id of `given` too.
+    Uses `ids:lookup`, which claims and writes nothing. Runs three Spark jobs with two shuffles by id, and caches the
+    ids of `given` meanwhile. Repeated ids in `given` count once. Raises BadOption, BadId and Refused (for a stream)
+    before a job starts; a failed look-up, and a null or empty id in `given`, fail their task with TaskFailed.
     """
     names = _names(given, id_col, "id_col")
     theirs = _names(output, id_col if output_id is None else output_id, "output_id")
     if len(names) != len(theirs):
-        raise BadOption(f"an id of {len(names)} columns ({', '.join(names)}) is not one of {len(theirs)}")
+        raise BadOption(f"ids of {len(names)} columns ({', '.join(names)}) cannot equal ids of {len(theirs)} columns")
     endpoint = Endpoint(gateway, namespace, timeout_ms, credentials, on_down)
     endpoint.check("verify")
     pickling.check_workers(given.sparkSession)
     lookup = IdLookup(endpoint, id_set, kinds_of(given, names))
     looked_up = _looked_up(texts(given, names, lookup.kinds).distinct(), lookup).persist()
     try:
-        looked_up.count()  # all of it, before anything of the output is read
+        looked_up.count()  # completes before any of the output is read
         return _compared(looked_up, texts(output, theirs, lookup.kinds), lookup, names)
     finally:
         looked_up.unpersist()
 
 
 def _compared(looked_up: "DataFrame", written: "DataFrame", lookup: "IdLookup", names: Sequence[str]) -> Verified:
-    """Counts the kinds of ids, of the input by what the ledger says and of the output by their copies, in two jobs."""
+    """Counts the kinds of ids, from the ledger's states and the copies in the output, in two jobs."""
     from pyspark.sql import functions as F
 
     ids = lookup.columns
@@ -178,7 +177,7 @@ def _compared(looked_up: "DataFrame", written: "DataFrame", lookup: "IdLookup", 
 
 
 def _kind() -> "Column":
-    """Returns the kind of an id by its state in the ledger, null where the input has it not, and by its copies."""
+    """Returns the kind of an id from its state in the ledger (null if it is not in the input) and its copies."""
     from pyspark.sql import functions as F
 
     state, copies = F.col(STATE), F.coalesce(F.col(COPIES), F.lit(0))
@@ -189,7 +188,7 @@ def _kind() -> "Column":
 
 
 def _lacking(ids: Sequence[str]) -> "Column":
-    """Tells whether a row has no id: a column is null, or all are empty."""
+    """Returns whether a row has no id: a column is null, or all are empty."""
     from pyspark.sql import functions as F
 
     columns = [F.col(name) for name in ids]
@@ -200,16 +199,16 @@ def _lacking(ids: Sequence[str]) -> "Column":
 
 def _names(df: "DataFrame", columns: Columns, shown: str) -> tuple[str, ...]:
     if df.isStreaming:
-        raise Refused("verify compares what is there, and a stream has no end: give spark.read for spark.readStream")
+        raise Refused("verify needs complete data, and a stream has no end: use spark.read instead of spark.readStream")
     names = resolved(column_names(columns), df.columns, is_case_sensitive(df.sparkSession))
     if not names:
-        raise BadOption(f'verify needs to know a row again; give {shown}="<column>[,<column>]"')
+        raise BadOption(f'verify needs an id; set {shown}="<column>[,<column>]"')
     check_ids(names, df.schema, shown)
     return names
 
 
 def _looked_up(ids: "DataFrame", lookup: "IdLookup") -> "DataFrame":
-    """Returns the ids with what the ledger knows of each, in the column `STATE`."""
+    """Adds the column `STATE` with the ledger's state of each id."""
     columns = zip(lookup.columns, lookup.kinds, strict=True)
     schema = ", ".join([*(f"{name} {kind}" for name, kind in columns), f"{STATE} tinyint"])
     return ids.mapInArrow(lookup, schema)
@@ -217,9 +216,9 @@ def _looked_up(ids: "DataFrame", lookup: "IdLookup") -> "DataFrame":
 
 @dataclass(frozen=True)
 class IdLookup:
-    """Looks up the ids of a task's rows, for mapInArrow: every id comes back with what the ledger knows of it.
+    """Looks up the ids of a task's rows, for mapInArrow: returns every id with the ledger's state.
 
-    kinds: of the columns of an id, as `ID_KINDS`.
+    `kinds`: of the id columns, from `ID_KINDS`.
     """
 
     endpoint: Endpoint
@@ -228,7 +227,7 @@ class IdLookup:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names the columns of an id."""
+        """Names of the id columns."""
         return tuple(f"id{n}" for n in range(len(self.kinds)))
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -239,17 +238,17 @@ class IdLookup:
                     yield some.append_column(STATE, self._states_or_failed(gateway, some))
 
     def states(self, gateway: Gateway, ids: pa.RecordBatch) -> pa.Array:
-        """Return the state of each id, int8[n]: FREE, IS_HELD or KNOWN. No id may be there twice."""
+        """Returns the state of each id, int8[n]: FREE, IS_HELD or KNOWN. Ids must be distinct."""
         states = gateway.look_up(pa.Table.from_batches([ids]), self.id_set)
         held_or_free = pc.if_else(states.verdicts.held, IS_HELD, FREE)
         return pc.if_else(states.verdicts.known, KNOWN, held_or_free).cast(pa.int8())
 
     def _states_or_failed(self, gateway: Gateway, ids: pa.RecordBatch) -> pa.Array:
-        """As `states`; an error says where it was."""
+        """Like `states`; adds the place to an error."""
         try:
             return self.states(gateway, ids)
         except OncegateError as error:
             task = task_identity.of_task()
             where = f"verify through {self.endpoint.url}, partition {task.partition}, attempt {task.attempt}"
-            text = f"{where}: {error}; nothing is written by it, so it may be run again"
+            text = f"{where}: {error}; verify writes nothing, and may be run again"
             raise TaskFailed(text, outcome=error.outcome, code=error.code) from error

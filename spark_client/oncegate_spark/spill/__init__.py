@@ -1,4 +1,4 @@
-"""Rows that lie on this machine's disk until the gateway is back, for clients whose `on_down` is spill."""
+"""Stores rows on this machine's disk until the gateway is back, for clients with `on_down="spill"`."""
 
 from oncegate_spark.spill.entry import SpillEntry
 from oncegate_spark.spill.folder import Spill

@@ -1,6 +1,6 @@
-"""One call's rows as a file: the request to `produce` and the rows, behind a checksum; and errors that stop an entry.
+"""File format of spilled rows, one call of `produce` with a checksum; and the errors that stop an entry. No I/O.
 
-An entry that stops holds all entries after it; the error has its number, which `Spill.set_aside` takes. No I/O.
+A stopped entry blocks all later ones; the error has its number, for `Spill.set_aside`.
 """
 
 import json
@@ -14,19 +14,19 @@ import pyarrow as pa
 
 from oncegate_spark.errors import BadOption, OncegateError, Outcome, Stopped
 
-MAGIC = b"oncegate-spill 1"  # the number is the format's
-_HEAD = struct.Struct("<16sII")  # magic, crc32 of all that follows, length of the JSON
+MAGIC = b"oncegate-spill 1"  # the number is the version of the format
+_HEAD = struct.Struct("<16sII")  # magic, CRC-32 of everything after it, length of the JSON
 
 
 class DamagedEntry(Exception):
-    """A file's bytes are not those that were written."""
+    """The file's bytes are not those that were written."""
 
 
 @dataclass(frozen=True)
 class SpillEntry:
-    """One `produce`, of rows that have ids. `id_set`: None for that of the topic.
+    """One `produce` of rows with ids. `id_set`: dedup scope; None for the topic's own.
 
-    `spilled_ms`: when the folder took it, in ms since 1970; None: it has not yet, or did not say.
+    `spilled_ms`: when the rows were stored, in ms since 1970; None before, and in entries without it.
     """
 
     namespace: str
@@ -40,7 +40,7 @@ class SpillEntry:
     spilled_ms: int | None = None
 
     def encode(self) -> bytes:
-        """The file: a head, the order as JSON, the rows as an Arrow stream."""
+        """Encodes the file: head, order as JSON, rows as an Arrow stream."""
         order = json.dumps({name: value for name, value in vars(self).items() if name != "rows"}).encode()
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, self.rows.schema) as writer:
@@ -51,43 +51,45 @@ class SpillEntry:
 
     @classmethod
     def decode(cls, data: bytes) -> "SpillEntry":
-        """Raises DamagedEntry for anything but what `encode` made."""
+        """Decodes a file. Raises DamagedEntry unless `encode` made it."""
         if len(data) < _HEAD.size:
-            raise DamagedEntry(f"{len(data)} bytes are no entry")
+            raise DamagedEntry(f"{len(data)} bytes are too few for an entry")
         magic, crc, size = _HEAD.unpack_from(data)
         body = memoryview(data)[_HEAD.size :]
         if magic != MAGIC or zlib.crc32(body, zlib.crc32(struct.pack("<I", size))) != crc:
-            raise DamagedEntry("its checksum is not that of its bytes, or another version has written it")
+            raise DamagedEntry("its checksum does not match, or another version wrote it")
         order: dict[str, Any] = json.loads(bytes(body[:size]))
         order |= {name: tuple(order[name]) for name in ("id_col", "key_col", "digest_cols")}
         return cls(**order, rows=pa.ipc.open_stream(body[size:]).read_all())
 
 
 def stopped(error: OncegateError, folder: Path, number: int) -> OncegateError:
-    """The same error, which names the entry as well; `extra["spill_number"]` is its number."""
-    text = f"entry {number} of {folder} is stopped, and all behind it: mend it, or set_aside({number}): {error}"
+    """Returns the error with the entry's number, in its text and in `extra["spill_number"]`."""
+    text = f"entry {number} of {folder} is stopped, and blocks later ones: fix it, or call set_aside({number}): {error}"
     stop = type(error)(text, outcome=error.outcome, code=error.code)
     stop.extra = error.extra | {"spill_number": number}
     return stop
 
 
 def check_namespace(entry: SpillEntry, namespace: str) -> None:
-    """Raises BadOption where the entry is of another namespace than the gateway speaks to."""
+    """Raises BadOption if the entry is for another namespace than the gateway's."""
     if entry.namespace != namespace:
         raise BadOption(
-            f"the spill folder holds rows of namespace {entry.namespace!r}, and this gateway speaks to {namespace!r}: "
-            "give each namespace a folder of its own; nothing of them was sent"
+            f"the spill folder has rows for namespace {entry.namespace!r}, and this gateway uses {namespace!r}: "
+            "use one folder per namespace; none of these rows was sent"
         )
 
 
 def check_none_stale(entry: SpillEntry, stale: int) -> None:
-    """Raises Stopped where the gateway has told some rows STALE: the entry may be the only copy that is left."""
+    """Raises Stopped if rows are STALE: the entry may be their only copy."""
     if stale:
         raise Stopped(
             f"{stale} of {entry.rows.num_rows} rows for {entry.topic!r} are STALE: their ids are older than the "
-            "namespace's horizon (id_time), and forgotten if they were ever known. The others are done, these were not "
-            "written now; look in the topic for them, set the entry aside, and produce what is missing under new ids; "
-            "unknown: whether they were written before",
+            "namespace's retention of ids (horizon_ms), and forgotten if they were ever known. The other rows are "
+            "done, "
+            "these were not written: look for them in the topic, set the entry aside, and produce the missing ones "
+            "with "
+            "new ids; unknown: whether they were written before",
             outcome=Outcome.UNKNOWN,
             code="SPILL_STALE",
         )

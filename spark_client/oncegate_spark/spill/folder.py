@@ -1,9 +1,9 @@
-"""A folder of rows that wait for the gateway: in order, synced, bounded, of one user, and locked by one process.
+"""A folder of rows that wait for the gateway: ordered, synced, bounded, private to one user, and locked by one process.
 
-A file an entry, written beside, synced, and given its number as its name: a file with a name is whole, and one that a
-crash left without a name was never acknowledged. A file is removed once the gateway has answered that its rows are
-done; a crash in between sends them again, and they are dropped by their ids. Rows are plain, readable by this user
-alone.
+Each entry is a file that is written under a temporary name, synced, and renamed to its number. A numbered file is
+therefore complete, and one without a number was never acknowledged. A file is removed once the gateway has confirmed
+its rows; after a crash in between they are sent again, and dropped by their ids. Rows are not encrypted, but readable
+only by this user.
 """
 
 import logging
@@ -25,29 +25,31 @@ from oncegate_spark.spill.entry import DamagedEntry, SpillEntry, stopped
 
 
 class SpillLock:
-    """A folder that this process alone has until `release`, or until nobody refers to this; a forked child has no part.
+    """Exclusive lock of a folder, held until `release` or garbage collection; a forked child does not hold it.
 
-    Raises BadOption where another process has it, or it is not this user's alone to write; OSError where it cannot be
+    Raises BadOption if another process holds it, or another user may write to the folder; OSError if it cannot be
     opened.
     """
 
     def __init__(self, folder: Path) -> None:
         self._opened = _locked(folder)
         self._release = weakref.finalize(self, _unlocked, self._opened)
-        self._release.atexit = False  # the end of the process releases it by itself
+        self._release.atexit = False  # the end of the process releases it anyway
         _HELD.add(self)
 
     @property
     def is_held(self) -> bool:
-        """False once it is released, and in a forked child."""
+        """False after a release, and in a forked child."""
         return self._release.alive
 
     def release(self) -> None:
-        """Let go of the folder; a second time does nothing."""
+        """Releases the lock; a second call does nothing."""
         self._release()
 
     def forget(self) -> None:
-        """Close a forked child's copy, and leave the lock to the parent: flock is of the open file, which both have."""
+        """Closes a forked child's descriptor without unlocking: flock belongs to the open file, which parent and child
+        share.
+        """
         if self._release.detach() is not None:
             os.close(self._opened)
 
@@ -60,7 +62,7 @@ def _forget_all() -> None:
         lock.forget()
 
 
-if hasattr(os, "register_at_fork"):  # absent where there is no fork; nor is there flock
+if hasattr(os, "register_at_fork"):  # platforms without fork have no flock either
     os.register_at_fork(after_in_child=_forget_all)
 
 
@@ -74,7 +76,7 @@ def _locked(folder: Path) -> int:
     except BlockingIOError as error:
         os.close(opened)
         raise BadOption(
-            f"the spill folder {folder} is in use: each process has one of its own, and sends what is in it; "
+            f"the spill folder {folder} is in use: each process needs a folder of its own, and sends its contents; "
             "nothing was sent"
         ) from error
     except BaseException:
@@ -84,7 +86,7 @@ def _locked(folder: Path) -> int:
 
 
 def _unlocked(opened: int) -> None:
-    """Unlocked by name, and not by the last close alone: a child that is just being forked may have a copy."""
+    """Unlocks explicitly, since a child that is being forked may hold a copy of the descriptor."""
     import fcntl
 
     fcntl.flock(opened, fcntl.LOCK_UN)
@@ -92,30 +94,34 @@ def _unlocked(opened: int) -> None:
 
 
 def _check_ours(folder: Path, status: os.stat_result) -> None:
-    """Rows lie there in plain, and whoever writes there chooses what is sent under this process's key."""
+    """Raises BadOption unless only this user may write: rows are unencrypted, and are sent under this process's key."""
     if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise BadOption(
-            f"the spill folder {folder} is user {status.st_uid}'s with mode {stat.S_IMODE(status.st_mode):03o}; it "
-            f"must be user {os.geteuid()}'s, and nobody else's to write: chmod 700, or name a new folder in it; "
+            f"the spill folder {folder} belongs to user {status.st_uid} and has mode "
+            f"{stat.S_IMODE(status.st_mode):03o}; "
+            f"only its owner, user {os.geteuid()}, may have write access: chmod 700, or name a new folder inside it; "
             "nothing was sent"
         )
 
 
-BYTES_MAX = 1 << 30  # an hour at 300 kB/s; little enough that a folder nobody looks at does not fill a disk
-ENTRIES_MAX = 100_000  # a start lists them, and file systems slow down beyond: give more rows to each call
+BYTES_MAX = 1 << 30  # an hour at 300 kB/s, and little enough not to fill a disk that is not monitored
+ENTRIES_MAX = 100_000  # a start lists them, and file systems slow down beyond: pass more rows to each call
 SUFFIX, BESIDE, ASIDE = ".rows", ".half", ".aside"
 
 log = logging.getLogger("oncegate_spark")
 
 
 class Spill:
-    """Holds the rows of `on_down="spill"` in a folder of its own, which this process alone has until `close`.
+    """Stores the rows of `on_down="spill"` in a folder that this process owns until `close`.
 
-    Any number of gateways and threads of the process may share it. `bytes_max`: of all that waits. `wall_ms`: the clock
-    by which the gateway is told when rows were laid down, in ms since 1970; None: this machine's.
+    All gateways and threads of the process may share it. A missing folder is created for this user alone.
 
-    A folder that is missing is made, for this user alone. Raises BadOption where another process has it, another user
-    owns it or may write there, or it cannot be opened. POSIX only (it rests on flock). A forked child cannot use it.
+    Args:
+        bytes_max: limit for all waiting entries
+        wall_ms: clock for the time of the spill, in ms since 1970; by default this machine's
+
+    Raises BadOption if another process uses the folder, another user owns it or may write to it, or it cannot be
+    opened. POSIX only (it uses flock). A forked child cannot use it.
     """
 
     def __init__(
@@ -136,7 +142,7 @@ class Spill:
         except OSError as error:
             raise BadOption(f"the spill folder {self.folder} cannot be used: {error}; nothing was sent") from error
         if self._sizes:
-            log.warning("%s: %d entries wait for the gateway, from before this start", self.folder, len(self._sizes))
+            log.warning("%s: %d entries of an earlier process wait for the gateway", self.folder, len(self._sizes))
 
     def __enter__(self) -> Self:
         return self
@@ -146,16 +152,16 @@ class Spill:
 
     @property
     def waiting(self) -> int:
-        """How many entries, each the rows of one call, wait for the gateway."""
+        """Number of waiting entries, each with the rows of one call."""
         return len(self._sizes)
 
     @property
     def waiting_bytes(self) -> int:
-        """How many bytes they take."""
+        """Total size of the waiting entries."""
         return sum(self._sizes.values())
 
     def append(self, entry: SpillEntry) -> int:
-        """Lay down an entry behind the others, durably; its number. Raises SpillFull: nothing was laid down."""
+        """Stores an entry durably after the others; returns its number. Raises SpillFull: nothing was stored."""
         data = replace(entry, spilled_ms=max(0, self._wall_ms())).encode()
         with self._opened():
             self._check_room(len(data))
@@ -165,15 +171,15 @@ class Spill:
             except OSError as error:
                 raise self._not_laid_down(number, error) from error
             if not self._sizes:
-                log.warning("%s: rows wait here from now on, until the gateway is back", self.folder)
+                log.warning("%s: rows are spilled here until the gateway is back", self.folder)
             self._sizes[number] = len(data)
             self._next += 1
         return number
 
     def oldest(self) -> tuple[int, SpillEntry] | None:
-        """The entry that is to be sent next, with its number; None where nothing waits.
+        """Returns the next entry to send with its number; None if none waits.
 
-        Raises Stopped where its file is damaged: whether its rows were written is unknown, and none behind it is sent.
+        Raises Stopped if its file is damaged: whether its rows were written is unknown, and later entries are not sent.
         """
         with self._opened():
             number = min(self._sizes, default=None)
@@ -182,51 +188,52 @@ class Spill:
         try:
             return number, SpillEntry.decode(self._path(number).read_bytes())
         except (OSError, DamagedEntry) as error:
-            text = f"{self._path(number)} cannot be read back: {error}; unknown: whether its rows were written"
+            text = f"{self._path(number)} cannot be read: {error}; unknown: whether its rows were written"
             damaged = Stopped(text, outcome=Outcome.UNKNOWN, code="SPILL_DAMAGED")
             raise stopped(damaged, self.folder, number) from error
 
     def done(self, number: int) -> None:
-        """Remove an entry whose rows are done. Raises Stopped where its file stays: it is sent again, as duplicates."""
+        """Removes a finished entry. Raises Stopped if its file remains: it will be sent again, as duplicates."""
         with self._mutex:
             try:
                 self._path(number).unlink(missing_ok=True)
             except OSError as error:
                 raise Stopped(
-                    f"{self._path(number)} cannot be removed: {error}; it waits on, and is sent again until it can be: "
-                    "keep that within the horizon, so that its rows are dropped by their ids; its rows are written",
+                    f"{self._path(number)} cannot be removed: {error}; it is sent again until it can be: fix this "
+                    "within "
+                    "the retention of ids, so that its rows are dropped by their ids; its rows are written",
                     outcome=Outcome.WRITTEN,
                     code="SPILL_DISK",
                 ) from error
             self._sizes.pop(number, None)
             if not self._sizes:
-                log.info("%s: nothing waits here any more", self.folder)
+                log.info("%s: all spilled rows are sent", self.folder)
 
     def set_aside(self, number: int) -> Path:
-        """Rename the entry of this number, so that those behind it are sent; returns the file as it is called now.
+        """Renames the entry with this number, so that later ones are sent; returns its new path.
 
-        For a person, where its rows are refused for good: nobody sends that file, which `Entry.decode` reads. The
-        error that stopped it tells the number, also in the log: its `extra["spill_number"]`.
+        For an operator whose rows are permanently refused: the file is never sent, and `SpillEntry.decode` reads it.
+        The number is in the error that stopped it, in its `extra["spill_number"]`, and in the log.
 
-        Raises BadOption where that entry is not the oldest, Unavailable while a call sends what waits: it is unknown
-        then whether the rows are written, so ask again. Stopped, where the disk refuses.
+        Raises BadOption if the entry is not the oldest; Unavailable while another call sends entries: whether the rows
+        are written is unknown, so retry; Stopped on a disk error.
         """
         with self.turn() as mine:
             if not mine:
                 raise Unavailable(
-                    f"a call sends what waits in {self.folder} just now: call set_aside({number}) again; "
+                    f"another call sends the entries of {self.folder} now: call set_aside({number}) again; "
                     "unknown: whether its rows are written",
                     outcome=Outcome.UNKNOWN,
                     code="SPILL_SENDING",
                 )
             with self._opened():
                 aside = self._renamed(number)
-        log.warning("%s is set aside: what of its rows is not done is sent by nobody", aside)
+        log.warning("%s was set aside: rows in it that are not done are never sent", aside)
         return aside
 
     @contextmanager
     def turn(self) -> Iterator[bool]:
-        """Whoever sends what waits holds this; False where another call does so already."""
+        """Holds the right to send entries while the block runs; yields False if another call holds it."""
         mine = self._sending.acquire(blocking=False)
         try:
             yield mine
@@ -235,14 +242,14 @@ class Spill:
                 self._sending.release()
 
     def close(self) -> None:
-        """Let go of the folder. What waits there stays, for whoever opens it next. In a forked child: does nothing."""
+        """Releases the folder; waiting entries stay for the next process. Does nothing in a forked child."""
         if self._lock.is_held:
             with self._mutex:
                 self._lock.release()
 
     @contextmanager
     def _opened(self) -> Iterator[None]:
-        """With the mutex, and the folder open. Looked at before as well: a forked child's mutex may never be free."""
+        """Holds the mutex. Checks before as well that the folder is open: a forked child's mutex may never be free."""
         self._check_open()
         with self._mutex:
             self._check_open()
@@ -252,8 +259,8 @@ class Spill:
         oldest = min(self._sizes, default=None)
         if number != oldest:
             raise BadOption(
-                f"the oldest entry of {self.folder} is {oldest}, and only that can be set aside, not {number}; "
-                "nothing was set aside"
+                f"only the oldest entry of {self.folder}, {oldest}, can be set aside, not {number}; nothing was set "
+                "aside"
             )
         path = self._path(number)
         aside = path.with_suffix(ASIDE)
@@ -263,7 +270,7 @@ class Spill:
             sync_folder(self.folder)
         except OSError as error:
             raise Stopped(
-                f"{path} cannot be set aside: {error}; unknown: whether its rows are sent later",
+                f"{path} cannot be set aside: {error}; unknown: whether its rows will be sent",
                 outcome=Outcome.UNKNOWN,
                 code="SPILL_DISK",
             ) from error
@@ -273,8 +280,8 @@ class Spill:
         return self.folder / f"{number:020d}{SUFFIX}"
 
     def _found(self) -> tuple[dict[int, int], int]:
-        """The sizes of what waits, by number, and the number that comes next."""
-        for half in self.folder.glob(f"*{BESIDE}"):  # a process died over it: it was never acknowledged
+        """Returns the sizes of waiting entries by number, and the next number."""
+        for half in self.folder.glob(f"*{BESIDE}"):  # a process died while writing it: it was never acknowledged
             half.unlink()
         sync_folder(self.folder)
         numbered = {suffix: self._numbered(suffix) for suffix in (SUFFIX, ASIDE)}
@@ -287,7 +294,8 @@ class Spill:
     def _check_open(self) -> None:
         if not self._lock.is_held:
             raise BadOption(
-                f"the spill folder {self.folder} is not open in this process: make a Spill in the process that uses "
+                f"the spill folder {self.folder} is not open in this process: create the Spill in the process that "
+                "uses "
                 "it, and close it last; nothing was sent"
             )
 
@@ -295,9 +303,10 @@ class Spill:
         waiting = self.waiting_bytes
         if waiting + size > self.bytes_max or len(self._sizes) >= ENTRIES_MAX:
             raise SpillFull(
-                f"the spill folder {self.folder} holds {waiting} bytes in {len(self._sizes)} entries, and {size} more "
-                f"are over its {self.bytes_max} bytes or {ENTRIES_MAX} entries: wait until it is sent, or raise "
-                "bytes_max; nothing was written"
+                f"the spill folder {self.folder} has {waiting} bytes in {len(self._sizes)} entries; {size} more would "
+                f"exceed its {self.bytes_max} bytes or {ENTRIES_MAX} entries: wait until it is sent, or raise "
+                "bytes_max; "
+                "nothing was written"
             )
 
     def _write(self, path: Path, data: bytes) -> None:
@@ -311,7 +320,9 @@ class Spill:
         sync_folder(self.folder)
 
     def _not_laid_down(self, number: int, error: OSError) -> SpillFull:
-        """What was written of it is taken away again; where even that fails, a later start may find it and send it."""
+        """Removes what was written of an entry; returns the error. If even that fails, a later start may find and send
+        it.
+        """
         path = self._path(number)
         for candidate in (path, path.with_suffix(BESIDE)):
             with suppress(OSError):
@@ -319,8 +330,8 @@ class Spill:
         stays = path.exists()
         self._next += stays
         outcome = Outcome.UNKNOWN if stays else Outcome.NOT_WRITTEN
-        ending = "unknown: whether these rows are sent later" if stays else "nothing was written"
-        return SpillFull(f"the disk of the spill folder {self.folder} refuses: {error}; {ending}", outcome=outcome)
+        ending = "unknown: whether these rows will be sent" if stays else "nothing was written"
+        return SpillFull(f"disk error in the spill folder {self.folder}: {error}; {ending}", outcome=outcome)
 
 
 def _system_wall_ms() -> int:

@@ -82,7 +82,7 @@ def test_an_older_run_that_still_acks_gets_an_error_and_disturbs_no_other(
     query.commit(2, query.write(2, lane("a", 3)))  # the zombie continues
     query.log(2)
     assert query.begin() == 1
-    assert "older driver, its ack is void" in caplog.text
+    assert "older driver; its ack is discarded" in caplog.text
     assert (newer.standing(), newer.noted) == ((2, [[3, 3]]), 0)
     newer.commit(3, newer.write(3, lane("a", 4)))
     newer.log(3)
@@ -224,7 +224,7 @@ def test_ids_without_a_scope_are_forgotten_by_no_ack(gateway: Gateway, tmp_path:
 
 def test_a_scope_needs_a_batch(gateway: Gateway, tmp_path: Path) -> None:
     writer: Any = writer_of(Query(gateway, tmp_path, **SCOPED).options, None)
-    with pytest.raises(TaskFailed, match="runs in no batch of a streaming query"):
+    with pytest.raises(TaskFailed, match="not in a batch of a streaming query"):
         writer.write(iter([lane("x", 1)]), new_token(), Task())
 
 

@@ -101,9 +101,9 @@ def test_where_the_sources_go_on_is_read_with_the_batchs_input(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("entry", "why"),
     [
-        ("v2\n{}\n0:{}", "does not know the form of the offset log ('v2')"),
-        ("v1\n{}\nnot JSON", "a source writes offsets that are no JSON"),
-        ('v1\n{}\n"' + "x" * (64 << 10) + '"', "more than 65536 bytes"),
+        ("v2\n{}\n0:{}", "does not support the format of the offset log ('v2')"),
+        ("v1\n{}\nnot JSON", "the offsets of a source are not JSON"),
+        ('v1\n{}\n"' + "x" * (64 << 10) + '"', "exceed 65536 bytes"),
     ],
 )
 def test_unreadable_source_offsets_are_unknown_and_the_log_explains_it_once(

@@ -217,7 +217,7 @@ def test_an_error_of_the_sink_leaves_its_rows_unknown_and_releases_nothing(gatew
 
     with settler(gateway, Place(broken)) as one, pytest.raises(OSError, match="no space"):
         one.settle(rows("a", "b"))
-    assert one.progress.outcome("x")[1].startswith("unknown: 2 rows were handed to the sink")
+    assert one.progress.outcome("x")[1].startswith("unknown: 2 rows were passed to the sink")
     assert gateway.explain("a")["state"] == "CLAIMED_LIVE"
     assert counters(gateway)["released"] == 0
 

@@ -119,7 +119,7 @@ def test_nested_columns_are_fitted_too(gateway: Gateway, way: dict[str, str]) ->
     write(gateway, pa.record_batch({"x": x, "id": ["a", "b"]}), **way)
     assert [row["x"] for row in rows_in(gateway)] == [[{"late": None, "n": 1}, None], None]
     strange = pa.array([[{"n": 1, "m": 2}]], pa.list_(pa.struct([("n", pa.int32()), ("m", pa.int32())])))
-    with pytest.raises(Refused, match=r"x is list.* there: take a new topic"):
+    with pytest.raises(Refused, match=r"x is list.* there: use a new topic"):
         write(gateway, pa.record_batch({"id": ["c"], "x": strange}), **way)
 
 
@@ -134,7 +134,7 @@ def test_a_null_inside_where_the_topic_takes_none_is_refused(gateway: Gateway) -
 def test_names_are_taken_without_regard_to_case_where_the_session_does(gateway: Gateway, way: dict[str, str]) -> None:
     gateway.create_topic("t", schema=pa.schema([("id", pa.string()), ("Who", pa.string())]))
     rows, options = pa.record_batch({"WHO": ["ann"], "ID": ["a"]}), {**way}
-    with pytest.raises(TaskFailed, match=r"caseSensitive is true here, and this would take .*WHO for Who"):
+    with pytest.raises(TaskFailed, match=r"caseSensitive is true here, so .*WHO for Who"):
         write(gateway, rows, Task(is_case_sensitive=True), **options)
     write(gateway, rows, **options)
     assert rows_in(gateway) == [{"id": "a", "Who": "ann"}]

@@ -67,7 +67,7 @@ def test_each_write_of_a_batch_has_its_own(gateway: Gateway) -> None:
 @pytest.mark.parametrize("sources", [(), (EVENTS, EVENTS), (51,), ({"0": 17},), ({},), ({"events": {"0": "x"}},)])
 def test_inputs_other_than_one_kafka_source_are_refused(gateway: Gateway, sources: tuple[Any, ...]) -> None:
     staged(gateway, read(4, *sources))
-    with pytest.raises(Refused, match=r"something else than one Kafka source.*Gateway\.source_offsets"):
+    with pytest.raises(Refused, match=r"does not read a single Kafka source.*Gateway\.source_offsets"):
         offsets(gateway)
     assert json.loads(gateway.source_offsets("q", "t")) == list(sources)
 
@@ -167,5 +167,5 @@ def test_a_gateway_that_is_down_is_waited_for_according_to_on_down() -> None:
     where: dict[str, Any] = {"gateway": f"http://127.0.0.1:{free_port()}", "timeout_ms": 1_000}
     with pytest.raises(Unreachable, match="on_down allows no further retries, after 1 tries"):
         committed_offsets("q", "t", **where, on_down="fail")
-    with pytest.raises(BadOption, match="here it is block or fail"):
+    with pytest.raises(BadOption, match="here it must be block or fail"):
         committed_offsets("q", "t", **where, on_down="spill")

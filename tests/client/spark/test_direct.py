@@ -28,7 +28,9 @@ def test_settings_of_kafkas_client_are_read_line_by_line(tmp_path: Path) -> None
     assert config_of(None) == {}
 
 
-@pytest.mark.parametrize(("text", "told"), [("x\n", "line 1: no name=value"), ("=x\n", "line 1"), (None, "cannot be")])
+@pytest.mark.parametrize(
+    ("text", "told"), [("x\n", "line 1: not of the form"), ("=x\n", "line 1"), (None, "cannot be")]
+)
 def test_a_file_that_is_none_is_refused_by_its_line(tmp_path: Path, text: str | None, told: str) -> None:
     path = tmp_path / "kafka.properties"
     if text is not None:

@@ -46,17 +46,17 @@ def test_a_mode_that_keeps_no_less_is_taken_as_it_is_given(guarantee: str, given
     [
         (
             {"guarantee": "effectively_once", "write": "plain"},
-            "write=plain keeps at_least_once and no more .*staged or ids or direct",
+            "write=plain guarantees at_least_once at most .*staged or ids or direct",
         ),
         (
             {"guarantee": "effectively_once", "write": "claim", **ID, **SINK},
-            "write=claim keeps at_least_once and no more",
+            "write=claim guarantees at_least_once at most",
         ),
-        ({"guarantee": "effectively_once", **ID, **SINK}, r'cannot take back.*option\("guarantee", "at_least_once"\)'),
+        ({"guarantee": "effectively_once", **ID, **SINK}, r'cannot undo.*option\("guarantee", "at_least_once"\)'),
         ({"guarantee": "at_least_once", **SINK}, r'write=claim .*option\("idCol"'),
-        ({"guarantee": "at_most_once"}, "kept by no write mode: .*dedup"),
-        ({"guarantee": "exactly_once"}, "guarantee is 'exactly_once'; it is one of effectively_once, at_least_once"),
-        ({"guarantee": "effectively_once", "write": "direct"}, "knows a row by its sequence alone"),
+        ({"guarantee": "at_most_once"}, "not supported by any write mode: .*dedup"),
+        ({"guarantee": "exactly_once"}, "guarantee is 'exactly_once'; it must be one of effectively_once"),
+        ({"guarantee": "effectively_once", "write": "direct"}, "recognises a row only by its sequence"),
     ],
 )
 def test_what_no_mode_or_not_the_given_one_keeps_is_refused(given: dict[str, str], told: str) -> None:

@@ -22,7 +22,7 @@ def test_an_option_of_another_connector_is_answered_in_one_line(habit: Habit) ->
         with pytest.raises(BadOption) as raised:
             read({**LEAST, habit.name: "1"})
         message = str(raised.value)
-        assert message == f"{habit.name} is {habit.connector}'s option; {habit.here}"
+        assert message == f"{habit.name} is an option of {habit.connector}; {habit.here}"
         assert "\n" not in message
 
 
@@ -34,7 +34,9 @@ def test_each_recommended_replacement_is_an_option_of_ours() -> None:
 
 
 def test_any_option_of_a_kafka_client_is_answered() -> None:
-    with pytest.raises(BadOption, match=r"^kafka\.security\.protocol is Kafka's option; no Kafka client works here"):
+    with pytest.raises(
+        BadOption, match=r"^kafka\.security\.protocol is an option of Kafka; no Kafka client is used here"
+    ):
         ReadOptions.read({**LEAST, "kafka.security.protocol": "SSL"})
 
 
@@ -52,10 +54,10 @@ def test_a_read_accepts_options_with_the_same_meaning() -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"subscribe": "a,b"}, "subscribe names 'a,b', and a read is of one topic: read each, and unionByName"),
-        ({"subscribe": "a", "topic": "t"}, "subscribe says 'a' and topic says 't'; give one of them"),
-        ({"subscribe": "a", "path": "t"}, "give one of them"),
-        ({"topic": "t", "maxOffsetsPerTrigger": "1", "maxRowsPerBatch": "2"}, "maxOffsetsPerTrigger says '1' and max"),
+        ({"subscribe": "a,b"}, "subscribe is 'a,b', and a read covers one topic: read each, and unionByName"),
+        ({"subscribe": "a", "topic": "t"}, "subscribe is 'a' and topic is 't'; set only one of them"),
+        ({"subscribe": "a", "path": "t"}, "set only one of them"),
+        ({"topic": "t", "maxOffsetsPerTrigger": "1", "maxRowsPerBatch": "2"}, "maxOffsetsPerTrigger is '1' and max"),
         ({"topic": "t", "maxOffsetsPerTrigger": "none"}, "a whole number of rows"),
     ],
 )

@@ -42,8 +42,8 @@ def test_rows_take_effect_once_and_the_log_explains_each_result(
     assert published(gateway) == {1: 1, 2: 1, 3: 1, 4: 1}
     told = [record.getMessage() for record in caplog.records]
     assert told == [
-        'batch 7 by id in set "t" to topic t: rows=5 written=3 suppressed=2 own=0 takeovers=0',
-        'df.write by id in set "t" to topic t: rows=3 written=1 suppressed=2 own=0 takeovers=0',
+        'batch 7 by id in dedup scope "t" to topic t: rows=5 written=3 suppressed=2 own=0 takeovers=0',
+        'df.write by id in dedup scope "t" to topic t: rows=3 written=1 suppressed=2 own=0 takeovers=0',
     ]
 
 
@@ -55,7 +55,7 @@ def test_a_write_without_new_rows_warns_with_the_reason(gateway: Gateway, caplog
     write.writer.commit([write.task()], 9)
     assert "suppressed" not in caplog.text
     write.writer.commit([write.task(1, 2), write.task(3)], 10)
-    message = 'batch 10: all 3 rows are suppressed and none is written: each is written already, by its id in set "t"'
+    message = 'all 3 rows are suppressed and none was written: each is already written, by its id in dedup scope "t"'
     assert message in caplog.text
 
 
@@ -82,7 +82,7 @@ def test_rows_are_there_before_the_commit_and_after_an_abort(
     assert published(gateway) == {1: 1, 2: 1}
     write.writer.abort([message])
     assert published(gateway) == {1: 1, 2: 1}
-    assert "at least 2 rows of it are in topic t, and its next try drops them" in caplog.text
+    assert "at least 2 rows of it stay in topic t, and the retry drops them" in caplog.text
 
 
 def test_an_id_that_comes_again_in_a_later_request_of_the_task_is_its_own(gateway: Gateway, small_chunks: None) -> None:
@@ -145,7 +145,7 @@ def test_a_bad_id_fails_the_task_before_any_row_of_its_batch_is_written(
         yield from batches(1)
         yield pa.RecordBatch.from_pydict({"id": pa.array(ids, pa.string()), "n": pa.array([7, 8, 9], pa.int64())})
 
-    with pytest.raises(TaskFailed, match=rf"{told}.*; 1 rows were written by this task before them") as raised:
+    with pytest.raises(TaskFailed, match=rf"{told}.*; 1 rows were written by this task before") as raised:
         by_id(gateway).writer.write(rows(), new_token(), Task())
     assert isinstance(raised.value.__cause__, BadId)
     assert raised.value.outcome is Outcome.WRITTEN
@@ -156,7 +156,7 @@ def test_an_error_reports_what_was_written_and_what_is_unknown(gateway: Gateway,
     refused, first = problem(413, "TOO_LARGE", "fix"), produced([GRANTED], (0, 0, 1))
     cases = [
         ([refused], "nothing was written by this task", Outcome.NOT_WRITTEN),
-        ([first, refused], "1 rows were written by this task before them", Outcome.WRITTEN),
+        ([first, refused], "1 rows were written by this task before", Outcome.WRITTEN),
         ([first], "unknown: whether the last rows sent were written; 1 rows were written by this", Outcome.UNKNOWN),
     ]
     for answers, told, outcome in cases:

@@ -94,7 +94,7 @@ def test_a_note_that_cannot_be_read_or_kept_is_reported_and_fails_nothing(
     file.parent.rmdir()
     file.parent.write_text("no folder")
     note(tmp_path, 0, a=1)
-    assert "cannot be kept" in caplog.text
+    assert "cannot store" in caplog.text
 
 
 def test_without_a_checkpoint_here_the_log_warns_that_no_lane_is_acked(caplog: pytest.LogCaptureFixture) -> None:

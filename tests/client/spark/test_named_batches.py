@@ -100,7 +100,7 @@ def test_without_the_input_or_the_gateway_the_function_is_not_called(job: Job) -
         job.run(0, named=NamedBatches(**nobody))
     with pytest.raises(Unreachable, match="on_down allows no further retries, after 1 tries"):
         job.run(0, named=NamedBatches(**nobody, on_down="fail"))
-    with pytest.raises(BadOption, match="here it is block or fail"):
+    with pytest.raises(BadOption, match="here it must be block or fail"):
         NamedBatches("http://127.0.0.1:1", "departures", on_down="spill")
     with pytest.raises(BadOption, match="sink 'a b'"):
         NamedBatches("http://127.0.0.1:1", "a b")

@@ -135,7 +135,7 @@ def test_the_counts_of_an_unfinished_batch_are_only_in_the_log(
     listening.leave(3)
     listening.leave(3, run=NEXT_RUN)
     listening.terminated()
-    assert f"batch 3 of {QUERY} is not done, and comes again: rows=3 written=3" in caplog.text
+    assert f"batch 3 of {QUERY} is unfinished and will be repeated: rows=3 written=3" in caplog.text
     assert (listening.told, listening.listener.last) == ([], None)
     listening.progress(3, NEXT_RUN)
     assert listening.told[0].rows == 3
@@ -167,7 +167,7 @@ def test_counts_that_cannot_be_left_are_logged_and_a_folder_that_is_gone_gets_no
 
     monkeypatch.setattr(Path, "write_text", full)
     listening.leave(0)
-    assert "batch 0: its counts cannot be left" in caplog.text
+    assert "batch 0: its counts cannot be stored" in caplog.text
 
 
 def test_through_spark_connect_observe_explains_where_the_counts_are() -> None:

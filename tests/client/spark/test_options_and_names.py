@@ -66,7 +66,7 @@ def test_a_key_may_have_several_columns_in_every_mode_that_writes_to_a_topic(wri
         ({"url": "http://h:abc", "path": "t"}, r'option\("url"'),
         ({"url": "http://x"}, r'option\("topic"'),
         ({**LEAST, "topic": "other"}, "one of them"),
-        ({**LEAST, "write": "direct"}, "knows a row by its sequence alone"),
+        ({**LEAST, "write": "direct"}, "recognises a row only by its sequence"),
         ({**LEAST, "write": "Staged"}, "staged, ids, claim, plain"),
         ({**LEAST, "onReplayMismatch": "ignore"}, "fail, first_wins"),
         ({**LEAST, "txnVersion": "1"}, "txnAppId"),
@@ -80,15 +80,15 @@ def test_a_key_may_have_several_columns_in_every_mode_that_writes_to_a_topic(wri
         ({"url": "http://x", "write": "ids", "idCol": "id"}, r'option\("topic"'),
         (
             {**LEAST, "write": "ids", "idCol": "id", "sink": "a:b"},
-            r'write=ids; add .option\("write", "claim"\) or leave sink out',
+            r'write=ids; add .option\("write", "claim"\) or omit sink',
         ),
         ({**LEAST, "keyCols": "a"}, r'did you mean .option\("keyCol"'),
         ({**LANES, "sequenceCol": ""}, r'option\("sequenceCol"'),
         ({**LANES, "producerCol": " "}, r'option\("producerCol"'),
-        ({**LANES, "idCol": "id"}, "leave one of them out"),
+        ({**LANES, "idCol": "id"}, "omit one of them"),
         ({**LANES, "scope": "retry"}, "scope=retry is for idCol"),
         ({**LANES, "idSet": "both"}, "idSet is for idCol"),
-        ({**LEAST, "idSet": "both"}, "idSet does nothing with write=staged"),
+        ({**LEAST, "idSet": "both"}, "idSet has no effect with write=staged"),
         ({**LEAST, "onDown": "wait"}, "one of block, fail"),
         ({**LEAST, "onDown": "spill"}, r'on one executor.*option\("onDown", "block"'),
         ({**CLAIM, "scope": "batch"}, "namespace, retry"),
@@ -130,7 +130,7 @@ def test_an_option_of_another_write_mode_is_refused_with_the_mode_it_belongs_to(
     if mode in BELONGS[name]:
         return
     read = ReadOptions.read if mode == "read" else Options.read
-    with pytest.raises(BadOption, match=rf"^{name} does nothing (on a |with write=){mode}; ") as raised:
+    with pytest.raises(BadOption, match=rf"^{name} has no effect (on a |with write=){mode}; ") as raised:
         read({**BY_MODE[mode], name: "1"})
     message = str(raised.value)
     assert all(other == "read" or other in message for other in BELONGS[name])
@@ -147,7 +147,7 @@ def test_what_every_write_mode_takes_is_taken(mode: str) -> None:
 @pytest.mark.parametrize("mode", sorted(BY_MODE.keys() - {"claim"}))
 def test_an_unknown_option_is_refused_with_the_known_ones(mode: str) -> None:
     read = ReadOptions.read if mode == "read" else Options.read
-    with pytest.raises(BadOption, match=r"no option kafkaservers (on a|with write=).*there are .*namespace.*url"):
+    with pytest.raises(BadOption, match=r"no option kafkaservers (on a|with write=).*the options are .*namespace.*url"):
         read({**BY_MODE[mode], "kafkaServers": "k"})
 
 

@@ -114,8 +114,8 @@ def test_extra_columns_that_a_write_needs_are_accepted() -> None:
         ("value string, partition bigint", 'partition is of type bigint.*cast("int")'),
         ("value string, headers map", 'cast("array<struct<key:string,value:binary>>")'),
         ("value string, timestamp bigint", 'timestamp is of type bigint.*cast("timestamp")'),
-        ("value string, carrier string", 'carrier: no column of a Kafka record.*df.select("value")'),
-        ("Value string", 'Value: no column of a Kafka record.*.alias("value"))'),
+        ("value string, carrier string", 'carrier: not a column of a Kafka record.*df.select("value")'),
+        ("Value string", 'Value: not a column of a Kafka record.*.alias("value"))'),
     ],
 )
 def test_what_can_be_no_record_is_refused_with_the_line_to_write(listed: str, told: str) -> None:
@@ -132,8 +132,8 @@ def test_a_topic_of_another_type_is_refused_where_it_decides() -> None:
 
 
 def test_options_without_meaning_for_records_are_refused() -> None:
-    assert "keyCol does nothing where topics lie in Kafka" in refused("key string, value string", keyCol="key")
-    assert "mergeSchema does nothing" in refused("value string", mergeSchema="true")
+    assert "keyCol has no effect on Kafka topics" in refused("key string, value string", keyCol="key")
+    assert "mergeSchema has no effect" in refused("value string", mergeSchema="true")
 
 
 def test_ids_of_rows_with_their_own_topics_need_a_set_by_name() -> None:

@@ -206,7 +206,7 @@ def test_a_task_that_must_wait_or_stop_never_reports_success(
 def test_a_completion_that_is_fenced_is_unknown_and_no_success(kept: Any) -> None:
     with StubGateway(registered(), granted(1), problem(409, "FENCED", "stop")) as stub:
         writer: Any = writer_of(Options.read({"url": stub.url, **LANES}), None)
-        with pytest.raises(TaskFailed, match="handed to the sink and are not known") as raised:
+        with pytest.raises(TaskFailed, match="passed to the sink and are not known") as raised:
             writer.write(iter([lane("a", 1)]), new_token(), TASK)
     assert raised.value.outcome is Outcome.UNKNOWN
     assert Kept.rows == [("a", 1)]

@@ -48,7 +48,7 @@ def test_the_digest_travels_with_the_messages_and_must_be_the_batchs(gateway: Ga
     write = Write(gateway, BatchInput(5, "0c" * 32, None))
     with pytest.raises(BrokenMessages, match=r"batch 4 began while the newest entry .* was 5"):
         write.writer.commit([write.task(1)], 4)
-    with pytest.raises(BrokenMessages, match="Spark commits batch 5, and the tasks wrote batch 4"):
+    with pytest.raises(BrokenMessages, match="Spark commits batch 5, but the tasks wrote batch 4"):
         Write(gateway).writer.commit([Write(gateway).task(1)], 5)
     message = Write(gateway).task(1)
     assert message.read == READ
@@ -79,7 +79,7 @@ def test_a_zombies_commit_brings_the_input_it_began_with(gateway: Gateway, tmp_p
 def test_messages_of_different_batches_are_never_committed_together(gateway: Gateway) -> None:
     write = Write(gateway)
     mixed = [write.task(1), replace(write.task(2), run="another")]
-    with pytest.raises(BrokenMessages, match="name different batches"):
+    with pytest.raises(BrokenMessages, match="belong to different batches"):
         write.writer.commit(mixed, 4)
 
 
@@ -147,7 +147,7 @@ def test_one_line_per_batch_explains_the_results_of_its_rows(
     assert len(lines) == 3
     assert "batch 4 of q to topic t: COMMITTED rows=2 suppressed=0 takeovers=0 rows_before=0" in lines[0]
     assert "DUPLICATE rows=2 suppressed=2" in lines[1]
-    assert "all 2 rows are suppressed and none is written: a batch of this name is committed" in lines[2]
+    assert "all 2 rows are suppressed and none was written: a batch of this name is committed" in lines[2]
 
 
 @pytest.mark.parametrize("write_ids", [("", "second"), ("first", ""), ("first", "second")])
@@ -167,7 +167,7 @@ def test_rows_before_the_first_batch_warn_of_a_deleted_checkpoint_unless_they_ar
     write("r")
     warned = [record.getMessage() for record in caplog.records if "checkpoint was deleted" in record.getMessage()]
     assert len(warned) == 1, "its first write, named or not, finds what another query has written"
-    assert "the topic had 2 offsets in use already. If the query's checkpoint was deleted" in warned[0]
+    assert "the topic already had 2 offsets in use. If the query's checkpoint was deleted" in warned[0]
 
 
 def test_an_unknown_input_is_warned_of_once(gateway: Gateway, caplog: pytest.LogCaptureFixture) -> None:
@@ -188,7 +188,7 @@ def test_an_unknown_input_is_warned_of_once(gateway: Gateway, caplog: pytest.Log
 
 def test_reading_another_querys_checkpoint_stops_the_task(gateway: Gateway) -> None:
     write = Write(gateway, replace(READ, query="another"))
-    with pytest.raises(TaskFailed, match=r"that of query another, and this is query q.*nothing was written"):
+    with pytest.raises(TaskFailed, match=r"belongs to query another, and this is query q.*nothing was written"):
         write.task(1)
     assert gateway.describe()["counters"]["staged_rows"] == 0
     known = Write(gateway, replace(READ, query="q"))

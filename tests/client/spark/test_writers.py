@@ -53,7 +53,7 @@ def test_a_sinks_error_reports_what_is_written_and_what_is_unknown(
 ) -> None:
     monkeypatch.setattr(sinks, "files", BrokenSink)
     write = Write(gateway, None, write="claim", idCol="id", sink="oncegate_spark.spark.sinks:files")
-    message = r"OSError: no space left.*unknown: 1 rows were handed to the sink.*; 1 rows were written and completed"
+    message = r"OSError: no space left.*unknown: 1 rows were passed to the sink.*; 1 rows were written and completed"
     with pytest.raises(TaskFailed, match=message) as raised:
         write.writer.write(batches(1, 2, 3), new_token(), Task())
     assert raised.value.outcome is Outcome.UNKNOWN
@@ -109,7 +109,7 @@ def test_claimed_rows_are_counted_over_all_tasks(
     files = {"sink": "oncegate_spark.spark.sinks:files", "sinkPath": str(tmp_path)}
     write = Write(gateway, None, write="claim", idCol="id", **files)
     write.writer.commit([write.task(1, 2), write.task(2, 3, 2)], 7)
-    assert 'batch 7 by id in set "": rows=5 written=3 suppressed=2 takeovers=0' in caplog.text
+    assert 'batch 7 by id in dedup scope "": rows=5 written=3 suppressed=2 takeovers=0' in caplog.text
     table = sinks.read_files(tmp_path)
     assert table is not None
     assert sorted(table.column("n").to_pylist()) == [1, 2, 3]
@@ -145,7 +145,7 @@ def test_plain_reports_what_it_has_written_and_what_is_unknown(gateway: Gateway)
 def test_a_row_over_the_limit_is_reported_with_one_statement_of_what_is_written(gateway: Gateway, mode: str) -> None:
     write = Write(gateway, None, write=mode, **({"idCol": "id"} if mode == "ids" else {}))
     rows = [pa.RecordBatch.from_pydict({"id": [f"{n}"], "v": ["x" * size]}) for n, size in enumerate([9, 33 * 2**20])]
-    with pytest.raises(TaskFailed, match=r"one row takes .*GET /v1/limits .*split the row;  ") as raised:
+    with pytest.raises(TaskFailed, match=r"one row takes .*GET /v1/limits .*split the row; ") as raised:
         write.writer.write(iter(rows), new_token(), Task(query="q", batch="4"))
     assert str(raised.value).count("written by this task") == 1
     assert "nothing was written; " not in str(raised.value)

@@ -127,10 +127,10 @@ def test_a_disk_that_refuses_leaves_nothing_behind(tmp_path: Path) -> None:
 
 def test_only_the_oldest_entry_is_set_aside_by_its_number_and_never_while_it_is_sent(tmp_path: Path) -> None:
     with Spill(tmp_path) as spill:
-        with pytest.raises(BadOption, match=r"the oldest entry of .* is None"):
+        with pytest.raises(BadOption, match=r"only the oldest entry of .*, None,"):
             spill.set_aside(0)
         first, second = spill.append(entry("a")), spill.append(entry("b"))
-        with pytest.raises(BadOption, match=f"is {first}, and only that can be set aside, not {second}"):
+        with pytest.raises(BadOption, match=f"only the oldest entry of .*, {first}, can be set aside, not {second}"):
             spill.set_aside(second)
         with spill.turn(), pytest.raises(Unavailable, match="again; unknown") as raised:
             spill.set_aside(first)
@@ -168,7 +168,7 @@ def test_the_number_of_a_refused_entry_whose_file_stays_is_given_to_no_other(
         with monkeypatch.context() as patch:
             patch.setattr("oncegate_spark.spill.folder.sync_folder", fails)
             patch.setattr(Path, "unlink", fails)
-            with pytest.raises(SpillFull, match="unknown: whether these rows are sent later") as raised:
+            with pytest.raises(SpillFull, match="unknown: whether these rows will be sent") as raised:
                 spill.append(entry("a"))
         assert raised.value.outcome is Outcome.UNKNOWN
         spill.append(entry("b"))

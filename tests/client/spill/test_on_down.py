@@ -198,7 +198,7 @@ def test_rows_refused_by_the_gateway_block_later_ones_until_they_are_set_aside(
         away.attempt().produce("t", pa.table({"id": ["b"], "more": [1]}), id_col="id")
     with connect(gateway.url, gateway.namespace, on_down="spill", spill=spill) as back:
         assert back.attempt().produce("t", rows("c"), id_col="id").spilled == 1
-        assert "is stopped, and all behind it" in caplog.text
+        assert "is stopped, and blocks later ones" in caplog.text
         with pytest.raises(Refused, match=r"entry 0 of .*set_aside\(0\).*SCHEMA") as raised:
             back.drain_spill()
         assert spill.waiting == 2
@@ -249,7 +249,7 @@ def test_rows_of_another_namespace_are_not_sent(gateway: Gateway, nobody: str, c
         away.attempt().produce("t", rows("a"), id_col="id")
     with (
         connect(gateway.url, gateway.namespace, on_down="spill", spill=spill) as back,
-        pytest.raises(BadOption, match="rows of namespace 'other'"),
+        pytest.raises(BadOption, match="rows for namespace 'other'"),
     ):
         back.drain_spill()
     assert spill.waiting == 1

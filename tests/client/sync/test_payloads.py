@@ -284,7 +284,7 @@ def test_the_options_of_payloads_are_read() -> None:
                 "sequenceCol": "s",
                 "digestCols": "n",
             },
-            "where the gateway writes the rows",
+            "if the gateway writes the rows",
         ),
     ],
 )

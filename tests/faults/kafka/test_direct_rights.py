@@ -109,7 +109,7 @@ def test_a_writer_needs_each_right_of_the_plan_and_no_other(scene: Scene, missin
 
 def test_a_wrong_password_is_reported_and_not_retried(scene: Scene) -> None:
     scene.rights.let_in(SPARK, "another")
-    with pytest.raises(Refused, match=f"brokers do not know {SPARK} by these credentials"):
+    with pytest.raises(Refused, match=f"brokers rejected the credentials of {SPARK}"):
         scene.write(1, timeout_ms=2_000)
     scene.rights.let_in(SPARK, PASSWORD)
     for right in planned(scene):

@@ -46,7 +46,7 @@ def claim_lease(claimed: Claimed) -> ClaimLease | None:
 
 
 def renewals(calls: Calls, lease: ClaimLease | None) -> Steps[None]:
-    """Renews a lease after each third of it, until the caller stops or ten leases have passed.
+    """Renews a lease three times per lease period, until the caller stops or ten periods have passed.
 
     The limit keeps a stuck writer from holding ids for ever.
     """

@@ -1,4 +1,4 @@
-"""A query's checkpoint as Spark keeps it, wherever that is: where it lies, and what is read of it."""
+"""Location and contents of a query's checkpoint on Spark's file systems."""
 
 from oncegate_spark.spark.checkpoint.hadoop import CheckpointLocation, local_folder
 from oncegate_spark.spark.checkpoint.notes import DriverNotes

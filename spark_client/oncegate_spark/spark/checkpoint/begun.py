@@ -1,4 +1,4 @@
-"""Looks for a batch's input when a writer is made for it, and says then what stays unknown: on the driver."""
+"""Reads a batch's input on the driver, when a writer is created for it, and warns if it is unknown."""
 
 import logging
 from collections.abc import Mapping
@@ -13,12 +13,10 @@ from oncegate_spark.spark.checkpoint.unknown import unknown
 from oncegate_spark.spark.options import Options
 
 NO_CONTINUOUS = 'Continuous mode does not work with this sink: use .trigger(processingTime="1 second")'
-ELSEWHERE = (
-    f'{NO_CONTINUOUS}. With another trigger Spark keeps it elsewhere: .option("checkpointUrl", "…") names that folder'
-)
+ELSEWHERE = f'{NO_CONTINUOUS}. Otherwise the checkpoint is elsewhere: .option("checkpointUrl", "…") names its folder'
 REGISTERED = (
-    "oncegate_spark.register(spark), which takes over the session's Hadoop settings, or with "
-    '.option("checkpointUrl", "<the same folder, as pyarrow.fs or WebHDFS names it>")'
+    "oncegate_spark.register(spark), which uses the session's Hadoop settings, or with "
+    '.option("checkpointUrl", "<the same folder as an address of pyarrow.fs or WebHDFS>")'
 )
 
 NAMED = (
@@ -27,12 +25,13 @@ NAMED = (
 )
 
 log = logging.getLogger("oncegate_spark")
-_said: set[str] = set()  # Spark may keep the process for the batches to come: once is enough
+_said: set[str] = set()  # Spark may keep the process for later batches: warn only once
 
 
 def placed(options: Options, settings: Mapping[str, str]) -> Options:
-    """The options with the checkpoint's whole name: on the default file system where it names none, and below
-    spark.sql.streaming.checkpointLocation where the query has a name and no checkpointLocation of its own.
+    """Returns the options with the checkpoint's full location: on the default file system if it names none.
+
+    A query with a name and no checkpointLocation is below spark.sql.streaming.checkpointLocation.
     """
     below, query = settings.get(CHECKPOINTS), options.raw.get("queryname")
     location = options.checkpoint or (f"{below}/{query}" if below and query else None)
@@ -44,12 +43,12 @@ def placed(options: Options, settings: Mapping[str, str]) -> Options:
 
 
 def begun(options: Options, settings: Mapping[str, str]) -> BatchInput | None:
-    """The input of a stream's batch that begins; None, with a warning, where nobody could look.
+    """Returns the input of the stream's batch that begins; None, with a warning, if it cannot be read.
 
-    `options`: as `placed` returns them. Raises BadOption where the checkpoint that the write names holds no offsets.
+    `options`: from `placed`. Raises BadOption if the write's own checkpoint contains no offsets.
     """
     if options.write != "staged" and not options.has_driver and local_folder(options.checkpoint) is None:
-        return None  # rows that are known by their ids need no digest
+        return None  # rows recognised by their ids need no digest
     try:
         return find_input(options.checkpoint, settings, options.checkpoint_url)
     except NoOffsets as error:
@@ -62,7 +61,7 @@ def begun(options: Options, settings: Mapping[str, str]) -> BatchInput | None:
 
 
 def begun_inside(options: Options, settings: Mapping[str, str]) -> BatchInput | None:
-    """As `begun`, for a df.write, which may be inside foreachBatch: where it names the query's checkpoint."""
+    """Like `begun`, for a df.write, which may be inside foreachBatch and name the query's checkpoint."""
     if options.write != "staged" or (options.checkpoint is None and options.checkpoint_url is None):
         return None
     try:

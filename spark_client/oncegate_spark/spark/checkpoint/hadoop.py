@@ -1,7 +1,7 @@
-"""Hadoop's names of folders, and its settings, by which Spark finds its file systems.
+"""Hadoop's folder names and settings, with which Spark finds its file systems.
 
-A folder is named by Hadoop's Path: nothing in it is escaped, and a query or fragment is part of it. Source: the
-constructor Path(String) of Hadoop 3. `file:/a%20b` is the folder "a%20b", not "a b".
+A folder is named by Hadoop's Path: nothing in it is escaped, and a query or fragment belongs to the name. `file:/a%20b`
+is the folder "a%20b", not "a b". Source: the constructor Path(String) of Hadoop 3.
 """
 
 import os
@@ -14,12 +14,12 @@ from xml.etree import ElementTree
 
 from oncegate_spark.spark.pickling import is_connect
 
-DEFAULT_FS = "file:///"  # Hadoop's own, where nothing sets fs.defaultFS
+DEFAULT_FS = "file:///"  # Hadoop's default if fs.defaultFS is not set
 
 
 @dataclass(frozen=True)
 class CheckpointLocation:
-    """Names a folder of a file system. `scheme`: empty for the default file system."""
+    """A folder of a file system. `scheme`: empty for the default file system."""
 
     scheme: str
     authority: str
@@ -27,7 +27,7 @@ class CheckpointLocation:
 
     @classmethod
     def of(cls, location: str) -> "CheckpointLocation":
-        """The place that a text names to Spark."""
+        """Parses a location as Spark does."""
         scheme, colon, rest = location.partition(":")
         if not colon or "/" in scheme:
             scheme, rest = "", location
@@ -38,7 +38,7 @@ class CheckpointLocation:
         return cls(scheme, authority, _normal(rest))
 
     def within(self, default: str) -> "CheckpointLocation":
-        """The place with what it leaves out taken from the default file system. `default`: fs.defaultFS."""
+        """Completes the location from the default file system. `default`: fs.defaultFS."""
         theirs = CheckpointLocation.of(default)
         if not self.scheme:
             return replace(self, scheme=theirs.scheme or "file", authority=self.authority or theirs.authority)
@@ -48,30 +48,30 @@ class CheckpointLocation:
 
     @property
     def is_local(self) -> bool:
-        """Whether it is a folder of this machine."""
+        """True for a folder of this machine."""
         return self.scheme in {"", "file"} and self.authority in {"", "localhost"}
 
     def __str__(self) -> str:
-        """The text that names this place to Spark."""
+        """Returns the location as Spark names it."""
         if self.is_local and self.path:
             return self.path
         return f"{self.scheme}:{f'//{self.authority}' if self.authority else ''}{self.path}"
 
 
 def local_folder(location: str | None) -> Path | None:
-    """The checkpoint as a folder of this machine; None when it is none."""
+    """Returns the checkpoint as a folder of this machine; None if it is elsewhere."""
     parsed = CheckpointLocation.of(location) if location is not None else None
     return Path(parsed.path) if parsed is not None and parsed.is_local else None
 
 
 def _normal(path: str) -> str:
-    """The path without empty parts, "." and "..", as Hadoop keeps it."""
+    """Removes empty parts, "." and "..", as Hadoop does."""
     normal = posixpath.normpath(path) if path else ""
     return normal[1:] if normal.startswith("//") else normal
 
 
 CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
-# What stores are opened by; the rest of some thousand settings is none of ours, and may be secret.
+# Settings needed to open file systems; the other thousand are not read, and may be secret.
 STORES = ("fs.defaultFS", "fs.s3a.", "fs.azure.", "fs.gs.", "google.cloud.auth.")
 HDFS = ("dfs.nameservices", "dfs.ha.namenodes.", "dfs.namenode.http-address", "dfs.namenode.https-address")
 TAKEN = (*STORES, *HDFS, "dfs.http.policy", CHECKPOINTS)
@@ -80,9 +80,9 @@ SPARKS = "spark.hadoop."
 
 
 def of_session(session: Any) -> dict[str, str]:
-    """The settings of a session: Spark's own `spark.hadoop.*`, and what Hadoop's files say to it.
+    """Returns a session's Hadoop settings: Spark's `spark.hadoop.*`, and those of Hadoop's files.
 
-    Through Spark Connect the latter are the server's and not told; those of this process's environment are taken.
+    Spark Connect does not reveal the server's files; those of this process's environment are used instead.
     """
     if is_connect(session):
         settings = session.conf.getAll
@@ -94,12 +94,12 @@ def of_session(session: Any) -> dict[str, str]:
         writer = session._jvm.java.io.StringWriter()
         session._jsparkSession.sessionState().newHadoopConf().writeXml(writer)
         return of_xml(str(writer.toString()))
-    except (Py4JError, AttributeError):  # a session that is guarded, as some clusters' are
+    except (Py4JError, AttributeError):  # a session without py4j access, as on some clusters
         return of_environment()
 
 
 def of_environment() -> dict[str, str]:
-    """The settings of Hadoop's files, where HADOOP_CONF_DIR, YARN_CONF_DIR or SPARK_CONF_DIR names their folder."""
+    """Returns the settings of Hadoop's files in the folders HADOOP_CONF_DIR, YARN_CONF_DIR or SPARK_CONF_DIR."""
     settings: dict[str, str] = {}
     home = os.environ.get("SPARK_HOME")
     named = [os.environ.get(name) for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR")]
@@ -111,8 +111,8 @@ def of_environment() -> dict[str, str]:
 
 
 def of_xml(text: str) -> dict[str, str]:
-    """What a file of Hadoop's says, as far as stores are opened by it."""
-    # The administrator's own file, or the JVM's word.
+    """Parses a Hadoop configuration file; returns the settings needed to open file systems."""
+    # The administrator's own file, or the JVM's output.
     root = ElementTree.fromstring(text)  # noqa: S314
     return _taken({element.findtext("name", ""): element.findtext("value", "") for element in root.iter("property")})
 

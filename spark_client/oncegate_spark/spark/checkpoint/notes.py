@@ -1,4 +1,4 @@
-"""What foreach_batch notes on the driver for the tasks of the writes inside it."""
+"""Notes of foreach_batch on the driver, for the tasks of the writes inside it."""
 
 import json
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from oncegate_spark.spark.checkpoint.reads import Reads
 
 @dataclass(frozen=True)
 class DriverNotes:
-    """Carries to the tasks what only the driver knows when a batch begins. `marks`: the newest, per namespace."""
+    """Data that only the driver has when a batch begins. `marks`: newest ledger position per namespace."""
 
     input: BatchInput | None = None
     checkpoint: str | None = None
@@ -19,12 +19,12 @@ class DriverNotes:
     marks: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """The notes as one text, which Spark carries as a local property."""
+        """Encodes the notes as text, which Spark passes as a local property."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str | None) -> "DriverNotes | None":
-        """The notes of such a text; None for None."""
+        """Decodes the notes; None for None."""
         if not text:
             return None
         notes = json.loads(text)

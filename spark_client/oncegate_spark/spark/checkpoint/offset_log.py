@@ -1,4 +1,4 @@
-"""Reads a query's offset log when a batch begins: the digest of the batch's input, and where its sources go on.
+"""Reads a query's offset log when a batch begins: the digest of the batch's input, and its sources' next offsets.
 
 Source: OffsetSeqLog of Spark 3 and 4, v1: a line with the version, one of metadata, and one for each source.
 """
@@ -15,20 +15,22 @@ from oncegate_spark.spark.checkpoint.hadoop import CheckpointLocation
 from oncegate_spark.spark.checkpoint.reads import Reads, reads_of
 from oncegate_spark.spark.checkpoint.stores import OutOfReach, Store, open_store, open_url
 
-NO_PLACE = "Spark tells no place of its checkpoint"
+NO_PLACE = "Spark does not reveal its checkpoint"
 
 log = logging.getLogger("oncegate_spark")
 
 
 @dataclass(frozen=True)
 class BatchInput:
-    """Names the input of a batch: the SHA-256 of the offset-log entries of batch `number` and of the one before it, in
-    hexadecimal. `query`: the id of the query whose checkpoint it is, None where that is not to be read. `offsets`:
-    where each of its sources is to be read on, as the entry has it, in a JSON list; None where that is not known.
-    `reads`: what the batch reads; None where that is not known.
+    """Input of a batch.
 
-    The digest is the same when a batch is honestly replayed, and another one after a checkpoint was restored or
-    deleted, since an entry holds a time; what is read may be the same then.
+        digest   SHA-256 in hexadecimal of the offset-log entry of batch `number`; `previous`: of the entry before it
+        query    id of the query that owns the checkpoint; None if it cannot be read
+        offsets  offsets from which each source is to be resumed, as a JSON list; None if unknown
+        reads    what the batch reads; None if unknown
+
+    A replay has the same digest. After a checkpoint was restored or deleted the digest differs, since an entry contains
+    a time, although the batch may read the same input.
     """
 
     number: int
@@ -40,11 +42,11 @@ class BatchInput:
 
 
 class NoOffsets(Exception):
-    """A checkpoint's place was looked into, and no batch has begun there; the text names it."""
+    """The checkpoint was read, and no batch has begun in it; the message names it."""
 
 
 def read_input(location: str | None) -> BatchInput | None:
-    """Read the newest entry of the offset log as `find_input` does; None where it cannot be read."""
+    """Like `find_input`; None if the log cannot be read."""
     try:
         return find_input(location)
     except (NoOffsets, OutOfReach):
@@ -52,12 +54,16 @@ def read_input(location: str | None) -> BatchInput | None:
 
 
 def find_input(location: str | None, settings: Mapping[str, str] | None = None, url: str | None = None) -> BatchInput:
-    """Read the newest entry of the offset log: when a batch begins, it is that batch's.
+    """Reads the newest entry of the offset log, which is a batch's own when it begins.
 
-    To be called on the driver when the batch begins, never later: a zombie would find its successor's entry.
-    `location`: the checkpoint's, in Spark's words; `settings`: Hadoop's, by their names; `url`: where this client reads
-    the same folder, as the option checkpointUrl. Raises NoOffsets where none is there; OutOfReach, with the reason,
-    where nobody could look.
+    Call it on the driver when the batch begins, never later: a superseded driver would read its successor's entry.
+
+    Args:
+        location: the checkpoint, as Spark names it
+        settings: Hadoop's, by name
+        url: the same folder for this client, as in the option checkpointUrl
+
+    Raises NoOffsets if there is no entry, OutOfReach with the reason if the log cannot be read.
     """
     if url is not None:
         return newest_input(open_url(url))
@@ -67,7 +73,7 @@ def find_input(location: str | None, settings: Mapping[str, str] | None = None, 
 
 
 def newest_input(store: Store) -> BatchInput:
-    """As `find_input`, of a checkpoint that is open already."""
+    """Like `find_input`, for an open checkpoint."""
     try:
         numbers = sorted(int(name) for name in store.names("offsets") if name.isdigit())
         number = numbers[-1]
@@ -77,36 +83,36 @@ def newest_input(store: Store) -> BatchInput:
         reads = reads_of(store, number, before, entry)
         return BatchInput(number, _digest(entry), previous, _query(store), source_offsets(entry), reads)
     except (FileNotFoundError, NotADirectoryError, IndexError):
-        raise NoOffsets(f"{store} holds no offsets, as it does when a batch begins") from None
+        raise NoOffsets(f"{store} contains no offsets, which exist once a batch begins") from None
     except OSError as error:
         raise OutOfReach(f"{store} cannot be read: {_line(error)}") from error
 
 
 def source_offsets(entry: bytes) -> str | None:
-    """Where the sources of an offset-log entry are to be read on: a JSON list, null for one that had nothing yet.
+    """Returns the next offsets of an entry's sources: a JSON list, null for a source without data so far.
 
-    None, with one line in the log for all of them, where the entry is of another form, or longer than is kept.
+    Returns None, logged once, for an entry of another format, or longer than the gateway stores.
     """
     version, _, *lines = [*entry.decode("utf-8", "replace").split("\n"), ""]
     if version != "v1":
-        return _unknown(f"this client does not know the form of the offset log ({version[:20]!r})")
+        return _unknown(f"this client does not support the format of the offset log ({version[:20]!r})")
     try:
         sources = [None if line == "-" else json.loads(line) for line in lines if line]
     except ValueError:
-        return _unknown("a source writes offsets that are no JSON")
+        return _unknown("the offsets of a source are not JSON")
     offsets = json.dumps(sources, separators=(",", ":"))
     if len(offsets) > SOURCE_OFFSETS_BYTES:
-        return _unknown(f"a batch's source offsets have more than {SOURCE_OFFSETS_BYTES} bytes")
+        return _unknown(f"a batch's source offsets exceed {SOURCE_OFFSETS_BYTES} bytes")
     return offsets if sources else None
 
 
 @cache
 def _unknown(why: str) -> None:
-    log.warning("the gateway is not told where sources are to be read on (committed_offsets): %s", why)
+    log.warning("source offsets are not stored at the gateway, so committed_offsets has none: %s", why)
 
 
 def _query(store: Store) -> str | None:
-    """The id that Spark gave the query when it made the checkpoint."""
+    """Returns the id that Spark gave the query when it created the checkpoint."""
     try:
         metadata = json.loads(store.read("metadata"))
         return str(metadata["id"])
@@ -119,5 +125,5 @@ def _digest(entry: bytes) -> str:
 
 
 def _line(error: OSError) -> str:
-    """What the store said, on one line."""
+    """Returns the store's message on one line."""
     return " ".join(str(error).split())[:300]

@@ -1,16 +1,18 @@
-"""Makes one text of what a batch reads, source by source: the same where a restored checkpoint reads it again.
+"""Digest of what a batch reads, source by source: the same if a restored checkpoint reads it again.
 
-An entry of the offset log holds the time at which it was made, and so is never the same twice. Of it count: where each
-source goes on, where it went on from, and the watermark, which says what is too late. The time of the batch and the
-session's settings do not count: they are none of what is read.
+An entry of the offset log contains its time, so it is never repeated exactly. The digest covers each source's start and
+end, and the watermark, which defines late rows. It ignores the batch's time and the session's settings, which are not
+read.
 
-- Files (`{"logOffset": n}`): each file of the batch by its name and time of change, as the query's own log of the
-  source has it. That says all: equal files are equal rows.
-- Kafka, and every other source: the offsets before and after, as JSON. A topic that was made again has the same offsets
-  for other rows, and no checkpoint says so; therefore the rows that were made of them count too (`digest_with`).
+- Files (`{"logOffset": n}`): each file of the batch by name and modification time, from the query's own log of the
+  source. This is complete: equal files are equal rows.
+- Kafka and every other source: the offsets before and after, as JSON. A topic that was deleted and created again has
+  the
+  same offsets for other rows, and no checkpoint shows this; therefore the resulting rows are included too
+  (`digest_with`).
 
-Source: OffsetSeqLog, FileStreamSourceLog and CompactibleFileStreamLog of Spark 3 and 4; Spark's other form of the
-offset log (v2, by names of sources) is not read.
+Source: OffsetSeqLog, FileStreamSourceLog and CompactibleFileStreamLog of Spark 3 and 4. Spark's other format of the
+offset log (v2, with names of sources) is not supported.
 """
 
 import hashlib
@@ -26,23 +28,26 @@ COMPACT = ".compact"
 
 @dataclass(frozen=True)
 class Reads:
-    """What a batch reads, by its SHA-256 in hexadecimal. `is_whole`: equal digests are equal input; else they are equal
-    places of a source, which may hold other rows."""
+    """SHA-256 in hexadecimal of what a batch reads.
+
+    `is_whole`: equal digests mean equal input. Otherwise they only mean equal positions of a source, which may have
+    other rows.
+    """
 
     digest: str
     is_whole: bool
 
     def digest_with(self, rows: int, fingerprint: int) -> str:
-        """The digest that two batches of equal rows share; `fingerprint`: of all rows, below 2^128."""
+        """Returns the digest including the rows, if they are needed; `fingerprint`: of all rows, below 2^128."""
         if self.is_whole:
             return self.digest
         return hashlib.sha256(f"{self.digest} {rows} {fingerprint:032x}".encode()).hexdigest()
 
 
 def reads_of(store: Store, number: int, before: bytes | None, entry: bytes) -> Reads | None:
-    """What batch `number` reads, by its entry and the one before it; None where that is not known.
+    """Returns what batch `number` reads, from its entry and the one before; None if unknown.
 
-    `before`: None where there is none, which is so for batch 0 alone if it is known.
+    `before`: None if it does not exist, which is valid only for batch 0.
     """
     lines, sources = _lines(entry), [] if before is None else _lines(before)
     if lines is None or sources is None or (before is None and number):
@@ -61,19 +66,21 @@ def reads_of(store: Store, number: int, before: bytes | None, entry: bytes) -> R
                 files = [_canonical(_first(store, at) if start == NOTHING_YET else start), _canonical(end)]
             parts.append(files)
     except (ValueError, AttributeError, KeyError, TypeError, OSError):
-        return None  # the digest of the entry is known, and compared alone
+        return None  # only the digest of the entry is known, and compared
     text = json.dumps(["oncegate reads 1", watermark, parts], sort_keys=True, separators=(",", ":"))
     return Reads(hashlib.sha256(text.encode()).hexdigest(), is_whole)
 
 
 def _lines(entry: bytes) -> list[str] | None:
-    """The metadata and a line for each source; None where the entry is of another form."""
+    """Returns the metadata and a line per source; None for an entry of another format."""
     version, *lines = entry.decode("utf-8", "replace").split("\n")
     return [line for line in lines if line] if version == "v1" and lines and lines[0] else None
 
 
 def _files(store: Store, source: int, start: str, end: str) -> list[list[object]] | None:
-    """The files between two offsets of a source, sorted; None where it is none of files, or its log lacks them."""
+    """Returns the files between two offsets of a source, sorted; None if it does not read files, or
+    its log lacks them.
+    """
     first, last = _log_offset(start, -1), _log_offset(end, None)
     if first is None or last is None:
         return None
@@ -94,7 +101,7 @@ def _files(store: Store, source: int, start: str, end: str) -> list[list[object]
 
 
 def _log_offset(line: str, nothing: int | None) -> int | None:
-    """The number of `{"logOffset": n}`; None where the line is none."""
+    """Returns n of `{"logOffset": n}`; None for other offsets."""
     if line == NOTHING_YET:
         return nothing
     offset = json.loads(line)
@@ -105,7 +112,7 @@ def _log_offset(line: str, nothing: int | None) -> int | None:
 
 
 def _holding(names: set[str], batch: int) -> str | None:
-    """The file of a source's log that has a batch: its own, or the next one that holds all before it."""
+    """Returns the file of a source's log with this batch: its own, or the next compacted one."""
     if str(batch) in names:
         return str(batch)
     whole = [
@@ -115,7 +122,9 @@ def _holding(names: set[str], batch: int) -> str | None:
 
 
 def _first(store: Store, source: int) -> str:
-    """Where a source began, as its log has it; "-" where it keeps none. Kafka's begins with a byte and a version."""
+    """Returns the initial offset in a source's log; "-" if it has none. Kafka's file starts with a
+    byte and a version.
+    """
     try:
         text = store.read(f"sources/{source}/0").decode("utf-8", "replace")
     except FileNotFoundError:
@@ -124,7 +133,7 @@ def _first(store: Store, source: int) -> str:
 
 
 def _canonical(line: str) -> Any:
-    """An offset as JSON has it, else its text."""
+    """Parses an offset as JSON; else returns its text."""
     try:
         return json.loads(line)
     except ValueError:

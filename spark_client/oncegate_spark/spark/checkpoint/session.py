@@ -1,6 +1,7 @@
-"""Reads a checkpoint through the driver's own JVM, and asks it where a query's checkpoint is: inside foreachBatch.
+"""Reads a checkpoint through the driver's JVM, and finds a query's checkpoint inside foreachBatch.
 
-The names of Spark's internals stand here alone; where they are others nothing is known, and nothing fails.
+Only this module uses the names of Spark's internals. If they differ in another version, the location stays unknown, and
+nothing fails.
 """
 
 from pathlib import Path
@@ -13,7 +14,7 @@ _MISSING = "java.io.FileNotFoundException"
 
 
 class SessionFiles:
-    """Reads a checkpoint through the file system that the session has for it, with the session's rights."""
+    """Reads a checkpoint through the session's file system, with the session's permissions."""
 
     def __init__(self, session: Any, location: str) -> None:
         self._path = session._jvm.org.apache.hadoop.fs.Path
@@ -22,11 +23,11 @@ class SessionFiles:
         self._location = location
 
     def names(self, folder: str) -> list[str]:
-        """The names of what lies in a folder of it. Raises FileNotFoundError, OSError."""
+        """Lists the names in a folder. Raises FileNotFoundError and OSError."""
         return [str(status.getPath().getName()) for status in _asked(self._files.listStatus, self._of(folder))]
 
     def read(self, file: str) -> bytes:
-        """A file of it, whole. Raises FileNotFoundError, OSError."""
+        """Reads a whole file. Raises FileNotFoundError and OSError."""
         stream = _asked(self._files.open, self._of(file))
         try:
             return bytes(_asked(stream.readAllBytes))
@@ -41,7 +42,7 @@ class SessionFiles:
 
 
 def _asked(call: Any, *arguments: Any) -> Any:
-    """What the JVM answers; its exceptions become FileNotFoundError and OSError."""
+    """Calls the JVM; translates its exceptions to FileNotFoundError and OSError."""
     from py4j.protocol import Py4JError, Py4JJavaError
 
     try:
@@ -54,7 +55,7 @@ def _asked(call: Any, *arguments: Any) -> Any:
 
 
 def open_in(session: Any, location: str) -> Store:
-    """Open a checkpoint as the session does; `location`: its whole name, as `whole` returns it. Raises OutOfReach."""
+    """Opens a checkpoint like the session; `location`: its full name, from `whole`. Raises OutOfReach."""
     from py4j.protocol import Py4JError
 
     parsed = CheckpointLocation.of(location)
@@ -67,7 +68,7 @@ def open_in(session: Any, location: str) -> Store:
 
 
 def whole(session: Any, location: str) -> str:
-    """The name of a folder with its file system, as the session takes it."""
+    """Returns the full name of a folder, with its file system, like the session."""
     from py4j.protocol import Py4JError
 
     try:
@@ -75,11 +76,11 @@ def whole(session: Any, location: str) -> str:
         files = path.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
         return str(files.makeQualified(path).toString())
     except (Py4JError, AttributeError):
-        return location  # `open_in` says why
+        return location  # `open_in` reports the reason
 
 
 def told_place(session: Any, query: str | None) -> str | None:
-    """Where Spark keeps the checkpoint of a query that runs; None where it does not tell."""
+    """Returns the location of a running query's checkpoint; None if Spark does not reveal it."""
     from py4j.protocol import Py4JError
 
     if query is None:

@@ -1,12 +1,13 @@
-"""Opens a checkpoint to read from it: on the disk, in an object store by pyarrow.fs, in HDFS by its REST interface.
+"""Opens a checkpoint for reading: on the local disk, in an object store with pyarrow.fs, or in HDFS over its REST
+interface.
 
-Object stores are opened as Spark reaches them, by Hadoop's settings of the session. What these leave out the library
-finds in the environment: AWS_*, GOOGLE_APPLICATION_CREDENTIALS, AZURE_*, the role of the machine. Source of the names:
-the pages of hadoop-aws and hadoop-azure, Hadoop 3, and of Google's connector.
+Object stores are opened with the session's Hadoop settings, as Spark does. Missing ones are taken from the environment
+by the library: AWS_*, GOOGLE_APPLICATION_CREDENTIALS, AZURE_*, the machine's role. Source of the names: the pages of
+hadoop-aws and hadoop-azure, Hadoop 3, and of Google's connector.
 
-Why not fsspec: pyarrow, which the client needs anyway, has the clients of all three object stores, and fsspec would
-bring s3fs, gcsfs and adlfs onto the driver; the lines here translate Hadoop's settings, which it does not know. Its
-WebHDFS waits without a limit for a namenode that is silent, and asks no other where the first is a standby.
+fsspec was rejected: pyarrow, which the client needs anyway, has clients for all three object stores, while fsspec would
+add s3fs, gcsfs and adlfs on the driver, and does not read Hadoop's settings. Its WebHDFS client waits without a limit
+for a silent namenode, and does not try another one if the first is a standby.
 """
 
 import os
@@ -21,26 +22,26 @@ from oncegate_spark.errors import BadOption
 from oncegate_spark.spark.checkpoint import webhdfs
 from oncegate_spark.spark.checkpoint.hadoop import DEFAULT_FS, CheckpointLocation
 
-# A batch waits for these: a store that Spark has just written to answers in milliseconds.
+# A batch waits for these calls; a store to which Spark has just written responds within milliseconds.
 CONNECT_S, ANSWER_S, TRIES = 3, 10, 3
 KEY_FILES = ("fs.gs.auth.service.account.json.keyfile", "google.cloud.auth.service.account.json.keyfile")
 _AWS = re.compile(r"s3[.-]([a-z0-9-]+)\.amazonaws\.com")
 
 
 class Objects:
-    """Reads a checkpoint through a file system of pyarrow's. `shown`: its place without keys."""
+    """Reads a checkpoint through a pyarrow file system. `shown`: its location without keys."""
 
     def __init__(self, files: Any, root: str, shown: str) -> None:
         self._files, self._root, self._shown = files, root.rstrip("/"), shown
 
     def names(self, folder: str) -> list[str]:
-        """The names of what lies in a folder of it. Raises FileNotFoundError, OSError."""
+        """Lists the names in a folder. Raises FileNotFoundError and OSError."""
         from pyarrow.fs import FileSelector
 
         return [info.base_name for info in self._files.get_file_info(FileSelector(f"{self._root}/{folder}"))]
 
     def read(self, file: str) -> bytes:
-        """A file of it, whole. Raises FileNotFoundError, OSError."""
+        """Reads a whole file. Raises FileNotFoundError and OSError."""
         with self._files.open_input_file(f"{self._root}/{file}") as opened:
             return bytes(opened.read())
 
@@ -49,7 +50,7 @@ class Objects:
 
 
 def of_s3(location: CheckpointLocation, settings: Mapping[str, str]) -> Objects:
-    """Open a folder of a bucket, with the settings of s3a: of this bucket, else of all."""
+    """Opens a folder of a bucket with the s3a settings of this bucket, else of all buckets."""
     from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem, resolve_s3_region
 
     bucket = location.authority
@@ -84,7 +85,7 @@ def _environment_region() -> str | None:
 
 
 def _address(endpoint: str | None, is_tls: bool) -> tuple[str, str | None]:
-    """Scheme and host of an endpoint, which may stand without its scheme; no host for AWS itself."""
+    """Returns scheme and host of an endpoint, whose scheme is optional; no host for AWS itself."""
     scheme, sign, host = (endpoint or "").strip().rstrip("/").rpartition("://")
     if host in {"", "s3.amazonaws.com"}:
         return "https", None
@@ -92,7 +93,9 @@ def _address(endpoint: str | None, is_tls: bool) -> tuple[str, str | None]:
 
 
 def of_gcs(location: CheckpointLocation, settings: Mapping[str, str]) -> Objects:
-    """Open a folder of a bucket of Google's. Raises ValueError for a key file in the settings: pyarrow takes none."""
+    """Opens a folder of a Google bucket. Raises ValueError for a key file in the settings, which pyarrow does not
+    support.
+    """
     from pyarrow.fs import GcsFileSystem
 
     key_file = next((settings[name] for name in KEY_FILES if settings.get(name)), None)
@@ -109,13 +112,13 @@ def of_gcs(location: CheckpointLocation, settings: Mapping[str, str]) -> Objects
 
 
 def of_azure(location: CheckpointLocation, settings: Mapping[str, str]) -> Objects:
-    """Open a folder of a container, `abfss://container@account.dfs.core.windows.net/folder`. Raises ValueError."""
+    """Opens a folder of a container, `abfss://container@account.dfs.core.windows.net/folder`. Raises ValueError."""
     from pyarrow.fs import AzureFileSystem
 
     container, at, host = location.authority.partition("@")
     account, dot, suffix = host.partition(".")
     if not (at and dot and account):
-        raise ValueError("it names no container@account.dfs.core.windows.net")
+        raise ValueError("it is not of the form container@account.dfs.core.windows.net")
 
     def of(name: str) -> str | None:
         return settings.get(f"fs.azure.{name}.{host}") or settings.get(f"fs.azure.{name}") or None
@@ -136,38 +139,36 @@ def of_azure(location: CheckpointLocation, settings: Mapping[str, str]) -> Objec
 
 
 class OutOfReach(Exception):
-    """Nobody could look into a checkpoint; the text says why."""
+    """A checkpoint could not be read; the message has the reason."""
 
 
 class Store(Protocol):
-    """A checkpoint that is open for reading; `str()` names its place, without keys."""
+    """A checkpoint open for reading; `str()` names its location, without keys."""
 
     def names(self, folder: str) -> list[str]:
-        """The names of what lies in a folder of it. Raises FileNotFoundError, OSError."""
+        """Lists the names in a folder. Raises FileNotFoundError and OSError."""
 
     def read(self, file: str) -> bytes:
-        """A file of it, whole. Raises FileNotFoundError, OSError."""
+        """Reads a whole file. Raises FileNotFoundError and OSError."""
 
 
 class LocalDisk:
-    """Reads a checkpoint that is a folder of this machine."""
+    """Reads a checkpoint in a folder of this machine."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def names(self, folder: str) -> list[str]:
-        """The names of what lies in a folder of it. Raises FileNotFoundError, OSError."""
         return [file.name for file in (self._folder / folder).iterdir()]
 
     def read(self, file: str) -> bytes:
-        """A file of it, whole. Raises FileNotFoundError, OSError."""
         return (self._folder / file).read_bytes()
 
     def __str__(self) -> str:
         return str(self._folder)
 
 
-# By the scheme of a place: each takes the place and Hadoop's settings; raises OSError, ValueError, ImportError.
+# By scheme; each takes the location and Hadoop's settings, and raises OSError, ValueError, ImportError.
 OPENERS: dict[str, Callable[[CheckpointLocation, Mapping[str, str]], Store]] = {
     **dict.fromkeys(("s3a", "s3", "s3n"), of_s3),
     **dict.fromkeys(("gs", "gcs"), of_gcs),
@@ -177,12 +178,12 @@ OPENERS: dict[str, Callable[[CheckpointLocation, Mapping[str, str]], Store]] = {
 
 
 def open_store(location: CheckpointLocation, settings: Mapping[str, str]) -> Store:
-    """Open the checkpoint at a place. `settings`: Hadoop's, by their names. Raises OutOfReach."""
+    """Opens the checkpoint at a location. `settings`: Hadoop's, by name. Raises OutOfReach."""
     location = location.within(settings.get("fs.defaultFS", DEFAULT_FS))
     if location.is_local:
         return LocalDisk(Path(location.path))
     if location.scheme not in OPENERS:
-        raise OutOfReach(f"this client has no way to {location.scheme}: file systems")
+        raise OutOfReach(f"this client does not support {location.scheme}: file systems")
     try:
         return OPENERS[location.scheme](location, settings)
     except (OSError, ValueError, ImportError) as error:
@@ -190,7 +191,9 @@ def open_store(location: CheckpointLocation, settings: Mapping[str, str]) -> Sto
 
 
 def open_url(url: str) -> Store:
-    """Open the checkpoint at an address of pyarrow.fs, or of WebHDFS. Raises OutOfReach; BadOption for what is none."""
+    """Opens the checkpoint at an address of pyarrow.fs or WebHDFS. Raises OutOfReach, and BadOption for an invalid
+    address.
+    """
     parts = urlsplit(url)
     shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"  # without keys
     if parts.scheme in webhdfs.SCHEMES and parts.netloc:
@@ -202,9 +205,9 @@ def open_url(url: str) -> Store:
     except OSError as error:
         raise OutOfReach(f"{shown} cannot be opened") from error
     except (ValueError, TypeError, ImportError):
-        # Without the cause, which may quote the keys that stand in the address.
+        # Without the cause, which may quote keys in the address.
         raise BadOption(
-            f"checkpointUrl {shown} is no address that pyarrow.fs opens: write s3://bucket/folder, gs://…, abfss://…, "
-            "file:///folder or webhdfs://namenode:9870/folder, and put keys into the environment"
+            f"pyarrow.fs cannot open checkpointUrl {shown}: write s3://bucket/folder, gs://…, abfss://…, "
+            "file:///folder or webhdfs://namenode:9870/folder, and pass keys in environment variables"
         ) from None
     return Objects(files, root, shown)

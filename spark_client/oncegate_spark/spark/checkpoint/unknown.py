@@ -1,9 +1,9 @@
-"""The one line that says, before a batch, that the digest of its input is unknown, and what mends it."""
+"""Warning before a batch that its input is unknown, with the remedy."""
 
 
 def unknown(why: str, way: str) -> str:
-    """The warning's text. `way`: the line to write."""
+    """Returns the warning. `way`: the option or call that makes the input known."""
     return (
-        f"the digest of the batches' input is unknown: {why}. A replay is compared by its rows alone: where a plan is "
-        f"not deterministic (uuid(), rand()) it ends in BATCH_CONFLICT and stops the query. It is known with {way}"
+        f"the batches' input is unknown: {why}. A replay is compared only by its rows: if the plan is "
+        f"not deterministic (uuid(), rand()) it fails with BATCH_CONFLICT and stops the query. To fix this, use {way}"
     )

@@ -1,6 +1,6 @@
-"""Reads a checkpoint in HDFS through WebHDFS, the REST interface that every namenode has, by the standard library.
+"""Reads a checkpoint in HDFS over WebHDFS, every namenode's REST interface, with the standard library.
 
-Source: the page WebHDFS of Hadoop 3. Simple authentication: `user.name`, as HADOOP_USER_NAME or the process's user.
+Source: the page WebHDFS of Hadoop 3. Simple authentication: `user.name`, from HADOOP_USER_NAME or the process's user.
 """
 
 import getpass
@@ -13,16 +13,16 @@ from urllib.parse import SplitResult, quote, unquote, urlencode, urlsplit
 
 from oncegate_spark.spark.checkpoint.hadoop import CheckpointLocation
 
-SCHEMES = {"webhdfs": False, "swebhdfs": True}  # whether it is TLS
+SCHEMES = {"webhdfs": False, "swebhdfs": True}  # True for TLS
 ANSWER_S = 10
-REDIRECTS = 3  # the namenode sends a reader to a datanode, a proxy before it once more
+REDIRECTS = 3  # the namenode redirects a reader to a datanode; a proxy adds another redirect
 PORTS = {False: 9870, True: 9871}
 
 
 class WebHdfs:
-    """Reads a checkpoint from the first of several namenodes that is no standby.
+    """Reads a checkpoint from the first of several namenodes that is active.
 
-    `namenodes`: host:port each; `query`: what each request says of its user, without a leading "?".
+    `namenodes`: host:port each; `query`: sent with each request to identify the user, without "?".
     """
 
     def __init__(self, namenodes: list[str], root: str, is_tls: bool, query: str) -> None:
@@ -30,23 +30,23 @@ class WebHdfs:
         self._scheme = "https" if is_tls else "http"
 
     def names(self, folder: str) -> list[str]:
-        """The names of what lies in a folder of it. Raises FileNotFoundError, OSError."""
+        """Lists the names in a folder. Raises FileNotFoundError and OSError."""
         try:
             statuses = json.loads(self._ask(folder, "LISTSTATUS"))["FileStatuses"]["FileStatus"]
             return [status["pathSuffix"] for status in statuses]
         except (ValueError, KeyError, TypeError) as error:
-            raise OSError("the answer is none of WebHDFS's") from error
+            raise OSError("the reply is not one of WebHDFS") from error
 
     def read(self, file: str) -> bytes:
-        """A file of it, whole. Raises FileNotFoundError, OSError."""
+        """Reads a whole file. Raises FileNotFoundError and OSError."""
         return self._ask(file, "OPEN")
 
     def __str__(self) -> str:
         return f"{self._root} in HDFS at {', '.join(self._namenodes)}"
 
     def _ask(self, path: str, verb: str) -> bytes:
-        """The answer of the namenode that is active. Raises FileNotFoundError, OSError with the last one's reason."""
-        last = OSError("no namenode is known")
+        """Returns the active namenode's reply. Raises FileNotFoundError, or OSError with the last namenode's reason."""
+        last = OSError("no namenode is configured")
         for namenode in self._namenodes:
             parameters = f"op={verb}{f'&{self._query}' if self._query else ''}"
             try:
@@ -59,7 +59,7 @@ class WebHdfs:
 
 
 def _get(url: str, redirects: int = REDIRECTS) -> bytes:
-    """The body behind an address, redirects followed. Raises FileNotFoundError, OSError."""
+    """Returns the body at an address, following redirects. Raises FileNotFoundError and OSError."""
     parts = urlsplit(url)
     make: Any = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     connection = make(parts.netloc, timeout=ANSWER_S)
@@ -68,7 +68,7 @@ def _get(url: str, redirects: int = REDIRECTS) -> bytes:
         reply = connection.getresponse()
         body = bytes(reply.read())
     except http.client.HTTPException as error:
-        raise OSError(f"{parts.netloc} gave no answer of HTTP: {error!r}") from error
+        raise OSError(f"{parts.netloc} did not reply in HTTP: {error!r}") from error
     finally:
         connection.close()
     if reply.status in {301, 302, 307, 308} and redirects:
@@ -79,7 +79,7 @@ def _get(url: str, redirects: int = REDIRECTS) -> bytes:
 
 
 def _refusal(host: str, status: int, body: bytes) -> OSError:
-    """What a status other than 200 says: FileNotFoundError for a path that is not there."""
+    """Returns the error for a status other than 200: FileNotFoundError for a path that does not exist."""
     try:
         remote = json.loads(body)["RemoteException"]
         kind, text = str(remote["exception"]), str(remote["message"]).partition("\n")[0]
@@ -88,17 +88,17 @@ def _refusal(host: str, status: int, body: bytes) -> OSError:
     if kind == "FileNotFoundException":
         return FileNotFoundError(text)
     if status == 401:
-        return PermissionError(f"{host} asks for Kerberos, which this client does not speak")
+        return PermissionError(f"{host} requires Kerberos, which this client does not support")
     return OSError(f"{host} answered {status} {kind} {text}".rstrip())
 
 
 def of_url(parts: SplitResult) -> WebHdfs:
-    """Open `webhdfs://namenode:9870/folder`; its query goes with each request (`user.name=…`, `delegation=…`)."""
+    """Opens `webhdfs://namenode:9870/folder`; its query is sent with each request (`user.name=…`, `delegation=…`)."""
     return WebHdfs([parts.netloc], unquote(parts.path), SCHEMES[parts.scheme], parts.query or _user())
 
 
 def of_hdfs(location: CheckpointLocation, settings: Mapping[str, str]) -> WebHdfs:
-    """Open a folder of HDFS, with the settings of hdfs-site.xml. Raises ValueError where they name no namenode."""
+    """Opens a folder of HDFS with the settings of hdfs-site.xml. Raises ValueError if they name no namenode."""
     if location.scheme in SCHEMES and location.authority not in _names(settings, "dfs.nameservices"):
         return WebHdfs([location.authority], location.path, SCHEMES[location.scheme], _user())
     is_tls = settings.get("dfs.http.policy") == "HTTPS_ONLY"
@@ -112,7 +112,7 @@ def of_hdfs(location: CheckpointLocation, settings: Mapping[str, str]) -> WebHdf
         bound, _, port = settings.get(named, "").rpartition(":")
         addresses = [f"{host if bound in ('', '0.0.0.0') else bound}:{port or PORTS[is_tls]}"] if host else []
     if not addresses:
-        raise ValueError(f"no setting {named} says where its namenode has WebHDFS")
+        raise ValueError(f"the setting {named} with the namenode's WebHDFS address is missing")
     return WebHdfs(addresses, location.path, is_tls, _user())
 
 

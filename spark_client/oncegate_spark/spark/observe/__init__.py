@@ -1,4 +1,4 @@
-"""Shows what became of the rows of each batch: what was written and what was suppressed, which Spark does not count."""
+"""Reports the rows written and suppressed in each batch, which Spark does not count."""
 
 import tempfile
 from collections.abc import Callable
@@ -14,24 +14,25 @@ if TYPE_CHECKING:
     from oncegate_spark.spark.observe.listener import BatchListener
 
 NO_CONNECT = (
-    "observe needs the driver's process: through Spark Connect listeners run on the client, and counts are left on the "
-    "server. There each commit writes them into Spark's log, one line a batch; sums of a namespace are in "
+    "observe needs the driver's process: through Spark Connect listeners run on the client, and counts stay on the "
+    "server. There each commit logs them in Spark's log, one line a batch; a namespace's totals are in "
     'Gateway(url, namespace).describe()["counters"]; or call observe in a session without remote()'
 )
 
 
 def observe(spark: Any, on_batch: Callable[[BatchCounts], None] | None = None) -> "BatchListener":
-    """Show rows written, suppressed and taken over of each batch of the queries that this session starts from now on.
+    """Reports rows written, suppressed and taken over for each batch of the queries that this session starts from now
+    on.
 
         listener = oncegate_spark.observe(spark, on_batch=lambda counts: SUPPRESSED.inc(counts.suppressed))
 
-    Each batch is one line of the log `oncegate_spark`, then `listener.last`, then a call of `on_batch`, in one of
-    Spark's threads, soon after the batch is done; an error that it raises is logged. The counts are those of this run
-    of the batch: one that comes again is told again, with what it has written then. Writes inside foreachBatch count
-    with their batch; those of a thread started there only where `oncegate_spark.foreach_batch` knows the checkpoint.
-    A `df.write` has no batch: its line is in the log of its commit.
+    Soon after a batch is done, its counts are logged by the logger `oncegate_spark`, stored in `listener.last`, and
+    passed to `on_batch` in one of Spark's threads; an error of `on_batch` is logged. The counts cover this run of the
+    batch: a repeated batch is reported again, with the rows written then. Writes inside foreachBatch count with their
+    batch; those of a thread started there only if `oncegate_spark.foreach_batch` knows the checkpoint. A `df.write` has
+    no batch: its commit logs its counts.
 
-    Raises BadOption with what to do instead through Spark Connect.
+    Raises BadOption, with alternatives, for Spark Connect.
     """
     if is_connect(spark):
         raise BadOption(NO_CONNECT)

@@ -1,7 +1,7 @@
-"""What became of the rows of a batch, and how a write's `commit` tells it to the listener of its driver.
+"""Row counts of a batch, and their transfer from a write's `commit` to the driver's listener.
 
-Spark runs `commit` in a process of its own, on the driver's machine. It leaves the counts of its write in a folder of
-the listener, with the query's run and the batch: a replay is another run, so its sums have no count of an older one.
+Spark runs `commit` in a process of its own, on the driver's machine. It leaves the counts in a folder of the listener,
+with the query's run and the batch. A replay is another run, so counts of an older run are never added.
 """
 
 import json
@@ -18,18 +18,18 @@ log = logging.getLogger("oncegate_spark")
 
 @dataclass(frozen=True, kw_only=True)
 class WriteCounts:
-    """Says what became of the rows of one write of a batch, as its tasks counted them in this run of the query.
+    """Row counts of one write of a batch in this run of the query.
 
-    mode        how it wrote: the option `write`
+    mode        the option `write`
     target      the topic; with write=claim the sink
-    write_id    the option `writeId`, which tells several staged writes of one batch to one topic apart
-    rows        all that the tasks were given
+    write_id    the option `writeId`, which distinguishes several staged writes of one batch to one topic
+    rows        rows of all tasks
     written     written by them now
-    suppressed  dropped, because they are written already: by another write, an earlier run, or an attempt that failed
-    own         written before by the very attempt: the same id twice, or a request whose reply was lost
-    takeovers   of `written`: granted after a claim had run out, whose holder may have written them too
+    suppressed  dropped because they are written already: by another write, an earlier run, or a failed attempt
+    own         written before by the same attempt: a repeated id, or a request whose reply was lost
+    takeovers   of `written`: the lease of an earlier claim had expired, whose holder may have written them too
     conflicts   dropped although they are written with other payloads (onConflict=drop)
-    unchecked   of `written`: granted while the ledger was down, so that nobody looked; they may be there twice
+    unchecked   of `written`: granted without a look-up while the ledger was down; they may be duplicates
     """
 
     mode: str
@@ -46,11 +46,11 @@ class WriteCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class BatchCounts:
-    """Says what became of the rows of one batch of a streaming query; the numbers are the sums of its `writes`.
+    """Row counts of one batch of a streaming query; the totals are sums of its `writes`.
 
-    query, run  Spark's ids of the query and of this run of it; `name`: the query's name, None without one
+    query, run  Spark's ids of the query and of this run; `name`: the query's name, None without one
     batch       Spark's number of the batch
-    writes      one for each write, in the order in which they came to their end
+    writes      one per write, in the order of their ends
     """
 
     query: str
@@ -61,43 +61,43 @@ class BatchCounts:
 
     @property
     def rows(self) -> int:
-        """Rows that the tasks were given; where a batch writes twice, its rows count twice."""
+        """Number of rows of the tasks; a batch that writes twice counts its rows twice."""
         return sum(write.rows for write in self.writes)
 
     @property
     def written(self) -> int:
-        """Rows that were written now."""
+        """Number of rows written now."""
         return sum(write.written for write in self.writes)
 
     @property
     def suppressed(self) -> int:
-        """Rows that were dropped, because they are written already."""
+        """Number of rows dropped because they are written already."""
         return sum(write.suppressed for write in self.writes)
 
     @property
     def own(self) -> int:
-        """Rows that the very attempt had written before."""
+        """Number of rows that the same attempt had written before."""
         return sum(write.own for write in self.writes)
 
     @property
     def takeovers(self) -> int:
-        """Rows that were written after a claim of them had run out: they may be there twice."""
+        """Number of rows written after the lease of an earlier claim had expired: they may be duplicates."""
         return sum(write.takeovers for write in self.writes)
 
     @property
     def conflicts(self) -> int:
-        """Rows that were dropped although they are written with other payloads."""
+        """Number of rows dropped although they are written with other payloads."""
         return sum(write.conflicts for write in self.writes)
 
     @property
     def unchecked(self) -> int:
-        """Rows that were written though nobody looked, for the ledger was down: they may be there twice."""
+        """Number of rows written without a look-up while the ledger was down: they may be duplicates."""
         return sum(write.unchecked for write in self.writes)
 
 
 @dataclass(frozen=True)
 class Mailbox:
-    """Names where the counts of a write are left: the folder of a listener, the run and the batch of its query."""
+    """Destination of the counts of a write: a listener's folder, and the run and batch of its query."""
 
     folder: str
     run: str
@@ -105,33 +105,33 @@ class Mailbox:
 
 
 def mailbox_of(task: Task) -> Mailbox | None:
-    """Where the counts of the task's write go; None where nobody observes it, or its batch is not known."""
+    """Returns the destination of a task's counts; None without an observer, or if its batch is unknown."""
     if task.observed is None or task.run is None or task.number is None:
         return None
     return Mailbox(task.observed, task.run, task.number)
 
 
 def leave(mailbox: Mailbox | None, counts: WriteCounts) -> None:
-    """Leave the counts of one write, on the driver, once it is done; a failure is only logged: the rows are written.
+    """Stores the counts of one write, on the driver, once it is done. A failure is only logged: the rows are written.
 
-    Leaves nothing in a folder that is gone: its listener is closed.
+    Does nothing if the folder is gone, since its listener is closed.
     """
     if mailbox is None or not Path(mailbox.folder).is_dir():
         return
     text = json.dumps({"run": mailbox.run, "batch": mailbox.batch, "counts": asdict(counts)})
-    name = f"{time.time_ns():020}-{uuid.uuid4().hex}"  # names sort by the order of the writes
+    name = f"{time.time_ns():020}-{uuid.uuid4().hex}"  # names sort in the order of the writes
     new = Path(mailbox.folder, f"{name}.new")
     try:
         new.write_text(text, "utf-8")
         new.rename(new.with_suffix(".json"))
     except OSError as error:
-        log.warning("batch %d: its counts cannot be left in %s: %s", mailbox.batch, mailbox.folder, error)
+        log.warning("batch %d: its counts cannot be stored in %s: %s", mailbox.batch, mailbox.folder, error)
 
 
 def collect(folder: Path, run: str, upto: int | None) -> dict[int, tuple[WriteCounts, ...]]:
-    """Take out what the writes of a run have left, by batch, oldest first: batches up to `upto`, all of them for None.
+    """Returns and removes the counts of a run, by batch, oldest first: batches up to `upto`, or all for None.
 
-    Raises OSError where the folder's files cannot be read or removed.
+    Raises OSError if the folder's files cannot be read or removed.
     """
     counts: dict[int, tuple[WriteCounts, ...]] = {}
     for file in sorted(folder.glob("*.json")):

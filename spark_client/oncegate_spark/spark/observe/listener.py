@@ -1,4 +1,4 @@
-"""Listens to the batches of a session's streaming queries, and tells what their writes have left."""
+"""Listens to the batches of a session's streaming queries, and reports the counts of their writes."""
 
 import logging
 import shutil
@@ -16,10 +16,10 @@ LINE = "rows=%d written=%d suppressed=%d own=%d takeovers=%d conflicts=%d writes
 
 
 class BatchListener(StreamingQueryListener):  # type: ignore[misc]
-    """Tells what became of the rows of each batch; made by `oncegate_spark.observe`.
+    """Reports the row counts of each batch; created by `oncegate_spark.observe`.
 
-    last    of the batch that was told last, of any query; None before the first
-    folder  where commits leave their counts
+    last    counts of the last reported batch of any query; None before the first
+    folder  folder in which commits leave their counts
     """
 
     last: BatchCounts | None = None
@@ -30,36 +30,34 @@ class BatchListener(StreamingQueryListener):  # type: ignore[misc]
         self._on_batch = on_batch
 
     def open(self) -> None:
-        """Begin to listen: to queries that start from now on."""
+        """Starts listening to queries that start from now on."""
         self._session.streams.addListener(self)
         self._session.conf.set(OBSERVED, str(self.folder))
 
     def close(self) -> None:
-        """Listen no more, and leave nothing behind; queries go on."""
+        """Stops listening and removes the folder; queries continue."""
         if self._session.conf.get(OBSERVED, None) == str(self.folder):
             self._session.conf.unset(OBSERVED)
         self._session.streams.removeListener(self)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def onQueryStarted(self, event: Any) -> None:
-        """Nothing is counted yet."""
+    def onQueryStarted(self, event: Any) -> None: ...
 
-    def onQueryIdle(self, event: Any) -> None:
-        """Nothing new is counted."""
+    def onQueryIdle(self, event: Any) -> None: ...
 
     def onQueryProgress(self, event: Any) -> None:
-        """A batch is done: tell what its writes have left."""
+        """Reports the counts of a finished batch."""
         progress = event.progress
         query, run = str(progress.id), str(progress.runId)
         for batch, writes in collect(self.folder, run, progress.batchId).items():
             self._tell(BatchCounts(query=query, run=run, name=progress.name, batch=batch, writes=writes))
 
     def onQueryTerminated(self, event: Any) -> None:
-        """The query is over: what is left is of a batch that is not done and comes again; only the log tells it."""
+        """Logs the counts left by an unfinished batch, which will be repeated."""
         query, run = str(event.id), str(event.runId)
         for batch, writes in collect(self.folder, run, None).items():
             counts = BatchCounts(query=query, run=run, name=None, batch=batch, writes=writes)
-            log.warning("batch %d of %s is not done, and comes again: " + LINE, batch, query, *_numbers(counts))
+            log.warning("batch %d of %s is unfinished and will be repeated: " + LINE, batch, query, *_numbers(counts))
 
     def _tell(self, counts: BatchCounts) -> None:
         log.info("batch %d of %s: " + LINE, counts.batch, counts.name or counts.query, *_numbers(counts))
@@ -69,7 +67,7 @@ class BatchListener(StreamingQueryListener):  # type: ignore[misc]
         try:
             self._on_batch(counts)
         except Exception:
-            log.exception("on_batch raised for batch %d of %s; the query goes on", counts.batch, counts.query)
+            log.exception("on_batch raised for batch %d of %s; the query continues", counts.batch, counts.query)
 
 
 def _numbers(counts: BatchCounts) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""The options of format("oncegate"): declared once in `table`, read once on the driver, carried to the tasks."""
+"""Options of `format("oncegate")`: declared in `table`, parsed once on the driver, and passed to the tasks."""
 
 from oncegate_spark.spark.options.guarantees import PROMISES, promise_rows
 from oncegate_spark.spark.options.habits import HABITS, habit_rows

@@ -1,6 +1,7 @@
-"""Makes errors of the gateway readable in Spark: lines of code that mend them, and the names of options.
+"""Translates errors of the gateway for Spark users: adds the line of code that fixes them, and names options.
 
-An error over HTTP names members of its messages; the user set options. Errors outside of Spark have neither.
+The gateway's errors name members of HTTP messages, but Spark users set options. Errors raised outside of Spark are not
+translated.
 """
 
 import re
@@ -10,12 +11,12 @@ from oncegate_spark.protocol.ids import ID_TYPES
 
 
 def cast_line(name: str) -> str:
-    """Returns the line that makes an id of a column of another type, for the end of an error's text."""
+    """Returns advice on casting a column to a type that ids can have, for the end of an error message."""
     return f'ids are {ID_TYPES}; write df.withColumn("{name}", F.col("{name}").cast("string"))'
 
 
 def text_line(name: str) -> str:
-    """Returns the line that makes of a column one that payloads can be known by."""
+    """Returns advice on converting a column to a type that payloads can have."""
     return (
         f"payloads are {ID_TYPES}; write "
         f'df.withColumn("{name}_text", F.col("{name}").cast("string")), or F.to_json of a struct, and name that'
@@ -23,7 +24,7 @@ def text_line(name: str) -> str:
 
 
 def filter_line(error: OncegateError) -> str:
-    """Returns the filter that leaves out rows whose ids are null or empty, where the error is about these; else ""."""
+    """Returns the filter that removes rows with null or empty ids, if the error is about such rows; else ""."""
     names, lacking = error.extra.get("columns"), error.extra.get("lacking")
     if not isinstance(names, list) or lacking is None:
         return ""
@@ -45,10 +46,10 @@ OPTION_OF = {
     "sequence_col": "sequenceCol",
     "lease_ms": "leaseMs",
 }
-# One word alone may be any word: as a member it stands in backquotes.
+# A single word may occur in any sentence; only in backquotes it is a member.
 _MEMBER = re.compile("|".join(rf"\b{name}\b" if "_" in name else f"`{name}`" for name in OPTION_OF))
 
 
 def in_options(text: str) -> str:
-    """Names options where the gateway's text names members."""
+    """Replaces names of members by names of options."""
     return _MEMBER.sub(lambda match: OPTION_OF[match[0].strip("`")], text)

@@ -1,4 +1,4 @@
-"""Finds columns by name as Spark does: exactly, else without regard to case where just one column has that name."""
+"""Finds columns by name like Spark: exact matches first, else case-insensitive if exactly one column matches."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -7,12 +7,12 @@ CASE = "spark.sql.caseSensitive"
 
 
 def is_case_sensitive(session: Any) -> bool:
-    """Whether a session tells columns apart by case."""
+    """True if the session's column names are case-sensitive."""
     return str(session.conf.get(CASE, "false")).lower() == "true"
 
 
 def found(name: str, columns: Sequence[str], case_sensitive: bool = False) -> str | None:
-    """The column that a name means; None where there is none, or several but for their case."""
+    """Returns the column that a name refers to; None if there is none, or several that differ only by case."""
     if name in columns or case_sensitive:
         return name if name in columns else None
     alike = [column for column in columns if column.lower() == name.lower()]
@@ -20,12 +20,12 @@ def found(name: str, columns: Sequence[str], case_sensitive: bool = False) -> st
 
 
 def resolved(names: Iterable[str], columns: Sequence[str], case_sensitive: bool = False) -> tuple[str, ...]:
-    """The columns that these names mean; a name that means none stays as it is, for the caller to refuse."""
+    """Returns the columns that these names refer to; unknown names are unchanged, for the caller to reject."""
     return tuple(found(name, columns, case_sensitive) or name for name in names)
 
 
 def paired(ours: Sequence[str], theirs: Sequence[str]) -> dict[str, str]:
-    """For each name of `theirs` that a column of `ours` has: that column. Exact names come first."""
+    """Maps each name of `theirs` to its column of `ours`, exact matches first; names without a column are left out."""
     pairs = {name: name for name in theirs if name in ours}
     left = [name for name in ours if name not in pairs]
     for name in theirs:
@@ -36,6 +36,6 @@ def paired(ours: Sequence[str], theirs: Sequence[str]) -> dict[str, str]:
 
 
 def quoted(name: str) -> str:
-    """The name as an argument of `df.select`, in Python: a dot in it is no path into a struct."""
+    """Returns a name as a Python argument of `df.select`, with backquotes so that a dot is not a path into a struct."""
     plain = name.isidentifier()
     return f'"{name}"' if plain else '"`' + name.replace("`", "``").replace("\\", "\\\\").replace('"', '\\"') + '`"'

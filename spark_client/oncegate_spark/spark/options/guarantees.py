@@ -1,7 +1,7 @@
-"""What each write mode keeps, in one table, and the mode that a wanted guarantee chooses.
+"""Guarantee of each write mode, and the choice of a mode for a requested guarantee.
 
-A guarantee is about what a reader of the sink sees: effectively_once, each row once whatever fails; at_least_once, none
-lost, some perhaps again. at_most_once is none of these: no mode loses a row rather than writing it twice.
+A guarantee describes what readers of the sink see. effectively_once: each row once, whatever fails. at_least_once:
+every row, some perhaps repeatedly. at_most_once does not exist: no mode prefers losing a row to writing it twice.
 """
 
 from collections.abc import Mapping
@@ -10,23 +10,24 @@ from dataclasses import dataclass
 from oncegate_spark.errors import BadOption
 from oncegate_spark.spark.options.table import AT_LEAST_ONCE, BY_NAME, EFFECTIVELY_ONCE
 
-# The one that keeps less first.
+# Weaker guarantee first.
 ORDER = (AT_LEAST_ONCE, EFFECTIVELY_ONCE)
 AT_MOST_ONCE = (
-    "guarantee=at_most_once is kept by no write mode: rows of a writer that died are written again. "
-    "oncegate_spark.dedup(df, …) in front of any sink keeps it between jobs: what one job has taken no other one gets, "
-    "written or not"
+    "guarantee=at_most_once is not supported by any write mode: rows of a writer that died are written again. To get "
+    "it "
+    "between jobs, put oncegate_spark.dedup(df, …) in front of any sink: rows claimed by one job are never given to "
+    "another, written or not"
 )
 OWN_SINK = (
-    "guarantee=effectively_once is not kept into a sink of yours: where a writer is silent for a whole lease its rows "
-    "are granted again, and the sink cannot take back what it wrote. Leave sink out and write into a topic, or take "
+    "guarantee=effectively_once is not available with a sink of your own: after a writer has been silent for a whole "
+    "lease its rows are granted again, and the sink cannot undo its writes. Omit sink and write into a topic, or set "
     '.option("guarantee", "at_least_once"), where each such row is counted as a takeover'
 )
 
 
 @dataclass(frozen=True)
 class Promise:
-    """Says what a write mode keeps at most, in words, and what it does not keep."""
+    """Strongest guarantee of a write mode, what it promises, and its limits."""
 
     guarantee: str
     keeps: str
@@ -36,37 +37,37 @@ class Promise:
 PROMISES: Mapping[str, Promise] = {
     "staged": Promise(
         EFFECTIVELY_ONCE,
-        "all rows of a batch are published together and once, or none of them, also when the batch is replayed",
-        "a query with a deleted checkpoint is another query and publishes everything again, unless it has a txnAppId",
+        "all rows of a batch are published together and once, or none of them, even if the batch is replayed",
+        "a query with a deleted checkpoint is a new query and publishes everything again, unless it has a txnAppId",
     ),
     "ids": Promise(
         EFFECTIVELY_ONCE,
-        "each id is written once in its set of ids, whoever brings it again, also from upstream",
-        "an id is forgotten behind the namespace's horizon; two rows with one id are one row",
+        "each id is written once in its dedup scope, whoever writes it again, including upstream",
+        "an id is forgotten after the namespace's retention of ids; two rows with one id are one row",
     ),
     "claim": Promise(
         AT_LEAST_ONCE,
-        "no row is lost, and one is written again only after its writer was silent for a whole lease, or where an "
+        "no row is lost, and a row is written again only after its writer was silent for a whole lease, or if an "
         "operator lets claims pass unchecked; each is counted",
-        "what a dead writer wrote is not taken back: takeovers bound the duplicates",
+        "rows written by a dead writer are not removed: takeovers bound the duplicates",
     ),
     "direct": Promise(
         EFFECTIVELY_ONCE,
-        "each sequence of a producer is written once into a topic of Kafka, which rows reach past the gateway",
-        "a lane is one task's at a time: two that run at once, as by speculation, fence each other",
+        "each sequence of a producer is written once into a Kafka topic, without passing through the gateway",
+        "a lane has one writer at a time: two concurrent tasks, as with speculation, fence each other",
     ),
     "plain": Promise(
         AT_LEAST_ONCE,
         "no row is lost",
-        "whatever is run again is written again",
+        "rows of a retried task are written again",
     ),
 }
 
 
 def chosen_write(raw: Mapping[str, str]) -> str:
-    """Returns the write mode that options by their names in lower case ask for.
+    """Returns the write mode for options with lower-case names.
 
-    Raises BadOption where the guarantee that is wanted is kept by no mode, or not by the one that is given.
+    Raises BadOption if no mode, or not the given mode, has the requested guarantee.
     """
     if BY_NAME["guarantee"].key not in raw:
         return BY_NAME["write"].choice(raw)
@@ -79,8 +80,8 @@ def chosen_write(raw: Mapping[str, str]) -> str:
     if ORDER.index(PROMISES[write].guarantee) < ORDER.index(wanted):
         enough = " or ".join(mode for mode, promise in PROMISES.items() if promise.guarantee == wanted)
         raise BadOption(
-            f"write={write} keeps {PROMISES[write].guarantee} and no more ({PROMISES[write].unless}); for "
-            f"guarantee={wanted} write {enough}, or leave write out"
+            f"write={write} guarantees {PROMISES[write].guarantee} at most ({PROMISES[write].unless}); for "
+            f"guarantee={wanted} set write={enough}, or omit write"
         )
     return write
 
@@ -97,5 +98,5 @@ def _mode_for(wanted: str, raw: Mapping[str, str]) -> str:
 
 
 def promise_rows() -> list[tuple[str, str, str, str]]:
-    """Returns the documentation's table: write mode, guarantee, what is kept, what is not."""
+    """Returns the documentation's table: write mode, guarantee, promise, limits."""
     return [(mode, promise.guarantee, promise.keeps, promise.unless) for mode, promise in PROMISES.items()]

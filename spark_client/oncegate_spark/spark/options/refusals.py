@@ -1,4 +1,4 @@
-"""Options that would be ignored in silence are refused: misspelt, unknown, or of another write mode."""
+"""Rejects options that would otherwise be ignored silently: misspelt, unknown, or of another write mode."""
 
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -11,20 +11,20 @@ from oncegate_spark.spark.options.habits import answer
 from oncegate_spark.spark.options.option import READ
 from oncegate_spark.spark.options.table import BY_NAME, NAMES, OPTIONS
 
-# What people call the option that would hold the key itself.
+# Names under which users try to pass the key itself.
 _KEYS = {"apikey", "key", "token", "authorization", "bearer"}
 SPARKS_OWN = {"path", "paths", "queryname"}
 
 
 def lower_names(options: Mapping[str, str]) -> dict[str, str]:
-    """The options by their names in lower case, as Spark gives some of them."""
+    """Returns the options with lower-case names, since Spark lowers some of them."""
     return {name.lower(): value for name, value in options.items()}
 
 
 def check_names(raw: Mapping[str, str], mode: str = READ) -> None:
-    """Raises BadOption for what would be ignored in silence. `mode`: a write mode, or READ.
+    """Raises BadOption for an option that would be ignored. `mode`: a write mode, or READ.
 
-    With write=claim one that resembles none of ours may be the user's sink's.
+    With write=claim an unknown option may belong to the user's sink, unless it resembles one of ours.
     """
     for name in raw:
         if name in NAMES:
@@ -34,17 +34,17 @@ def check_names(raw: Mapping[str, str], mode: str = READ) -> None:
 
 
 def _check_mode(name: str, mode: str) -> None:
-    """Raises BadOption when the option does nothing in this mode, with the modes in which it does."""
+    """Raises BadOption if the option does not apply to this mode, with the modes to which it does."""
     modes = BY_NAME[name].modes
     if mode in modes:
         return
     if mode == READ:
-        raise BadOption(f"{name} does nothing on a read; it is for writing ({_listed(modes)}): leave it out")
+        raise BadOption(f"{name} has no effect on a read; it is for writes ({_listed(modes)}): omit it")
     if modes == (READ,):
-        raise BadOption(f"{name} does nothing with write={mode}; it is for reading: leave it out")
+        raise BadOption(f"{name} has no effect with write={mode}; it is for reads: omit it")
     others = f" (or {_listed(modes[1:])})" if modes[1:] else ""
     raise BadOption(
-        f'{name} does nothing with write={mode}; add .option("write", "{modes[0]}"){others} or leave {name} out'
+        f'{name} has no effect with write={mode}; add .option("write", "{modes[0]}"){others} or omit {name}'
     )
 
 
@@ -55,7 +55,7 @@ def _listed(modes: tuple[str, ...]) -> str:
 def _check_stranger(name: str, mode: str) -> None:
     if mode != "claim" and name.replace("_", "") in _KEYS:
         raise BadOption(
-            "a key in an option would stand in plans, logs and event files, so none is taken there: write it to a file "
+            "a key in an option would appear in plans, logs and event files, so it is not accepted: write it to a file "
             'and name that, .option("apiKeyFile", "/run/secrets/oncegate"), or set ONCEGATE_API_KEY'
         )
     near = get_close_matches(name, NAMES, n=1, cutoff=0.85)
@@ -67,36 +67,36 @@ def _check_stranger(name: str, mode: str) -> None:
     if mode != "claim":
         ours = ", ".join(sorted(option.name for option in OPTIONS if mode in option.modes))
         here = "on a read" if mode == READ else f"with write={mode}"
-        raise BadOption(f"there is no option {name} {here}: leave it out; there are {ours}")
+        raise BadOption(f"there is no option {name} {here}: omit it; the options are {ours}")
 
 
 def url_of(raw: Mapping[str, str]) -> str:
-    """The gateway's address. Raises BadOption for what is none, and where the credentials do not go with it."""
+    """Returns the gateway's address. Raises BadOption for an invalid one, or one that does not fit the credentials."""
     url = raw.get("url", "")
     GatewayAddress.of(url, credentials_of(raw))
     return url
 
 
 def credentials_of(raw: Mapping[str, str]) -> Credentials:
-    """The files of a key and of certificates. Raises BadOption where they contradict each other."""
+    """Returns the files of key and certificates. Raises BadOption if they contradict each other."""
     names = ("apiKeyFile", "ca", "certificate", "certificateKey")
     key, ca, certificate, own = (BY_NAME[name].text(raw) for name in names)
     return Credentials(api_key_file=key, ca=ca, certificate=certificate, certificate_key=own)
 
 
 def topic_of(raw: Mapping[str, str]) -> str:
-    """The topic, by its option or as the path; empty where neither is given. Raises BadOption where they differ."""
+    """Returns the topic from its option or the path; empty without either. Raises BadOption if they differ."""
     topic, path = raw.get("topic"), raw.get("path")
     if topic is not None and path is not None and topic != path:
-        raise BadOption(f"option topic says {topic!r} and the path says {path!r}; give one of them")
+        raise BadOption(f"option topic is {topic!r} and the path is {path!r}; set only one of them")
     return topic or path or ""
 
 
 def on_down_of(raw: Mapping[str, str]) -> str:
-    """What tasks do while the gateway is down. Raises BadOption for spill, with the reason."""
+    """Returns the behaviour of tasks while the gateway is down. Raises BadOption for spill, with the reason."""
     if raw.get("ondown", "").lower() == SPILL:
         raise BadOption(
-            "onDown=spill would tell Spark that rows are done which lie on one executor's disk, and Spark would forget "
-            'their input: its source holds them already. Write .option("onDown", "block"), and the batch comes again'
+            "onDown=spill is not available in Spark: Spark would discard the input of rows that are only on one "
+            'executor\'s disk, although its source still has them. Set .option("onDown", "block")'
         )
     return BY_NAME["onDown"].choice(raw)

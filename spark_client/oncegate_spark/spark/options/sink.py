@@ -1,4 +1,4 @@
-"""The options of the Spark sink: read once, checked on the driver, carried to the tasks."""
+"""Options of the Spark sink: parsed once and checked on the driver, and passed to the tasks."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -14,23 +14,24 @@ from oncegate_spark.spark.options.refusals import check_names, credentials_of, l
 from oncegate_spark.spark.options.table import BY_ID, BY_NAME
 
 ASYNC_PROGRESS = "asyncprogresstrackingenabled"  # Spark's own option, in lower case
-TOPIC_COLUMN = "topic"  # as in Spark's Kafka sink: names the topic of its row where no option does
-TOPICS_OF_ROWS = "topics-of-rows"  # stands for a topic in the names of batches and lanes whose rows have their own
+TOPIC_COLUMN = "topic"  # as in Spark's Kafka sink: has the topic of its row if no option does
+TOPICS_OF_ROWS = "topics-of-rows"  # replaces the topic in names of batches and lanes whose rows have their own
 
 
 @dataclass(frozen=True)
 class Options:
-    """Holds the options of one write, parsed and checked.
+    """Options of one write, parsed and checked.
 
-    `raw` is everything the user gave, names in lower case: a sink finds its own options there.
-
-    `lane_names`: the columns that are a row's producer and sequence, which take the place of an id. `is_scoped`: ids
-    belong to the query's batch, and are forgotten when it is acked. `id_set`: the set of the ids, None for that of the
-    write mode. `digest_names`: the columns that are the payload of
-    a row's id; `on_conflict`: what becomes of a row whose id is written with another one. `merges`: columns that the
-    topic does not have are added to it. `by_row`: no topic is given, and each row names its own; `topic` is
-    TOPICS_OF_ROWS then. `kafka_config_file`, `transaction_ms`: of write=direct. `on_down`: whether calls
-    wait for a gateway that is down.
+    raw          all options with lower-case names: a sink finds its own there
+    lane_names   columns of a row's producer and sequence, in place of an id
+    is_scoped    ids belong to the query's batch, and are forgotten when it is acked
+    id_set       dedup scope of the ids; None for the write mode's default
+    digest_names  columns of the payload of a row's id; `on_conflict`: treatment of a row whose id is written with
+                 another payload
+    merges       columns that the topic lacks are added to it
+    by_row       each row names its topic; `topic` is TOPICS_OF_ROWS then
+    kafka_config_file, transaction_ms  of write=direct
+    on_down      whether calls wait for a gateway that is down
     """
 
     url: str
@@ -63,7 +64,7 @@ class Options:
 
     @classmethod
     def read(cls, texts: Mapping[str, str], columns: Collection[str] = ()) -> "Options":
-        """Read and check what the user gave. `columns`: the rows', one of which may name the topic of its row.
+        """Parses and checks the user's options. `columns`: of the rows, one of which may have each row's topic.
 
         Raises BadOption with the line to write instead.
         """
@@ -105,23 +106,24 @@ class Options:
         return options
 
     def check(self) -> None:
-        """Raises BadOption where options contradict each other; nothing was written."""
+        """Raises BadOption if options contradict each other; nothing was written."""
         if self.version is not None and self.app is None:
             raise BadOption(
-                'txnVersion names nothing without txnAppId; add .option("txnAppId", "<a name for this job>")'
+                'txnVersion has no effect without txnAppId; add .option("txnAppId", "<a name for this job>")'
             )
         if self.write in BY_ID:
             self._check_ids()
         if self.write == "direct" and self.lane_names is None:
             raise BadOption(
-                "write=direct knows a row by its sequence alone; add producerCol and sequenceCol, as assign_sequences "
-                'makes them, or take .option("write", "ids") with idCol'
+                "write=direct recognises a row only by its sequence; add producerCol and sequenceCol, as "
+                "assign_sequences "
+                'creates them, or set .option("write", "ids") with idCol'
             )
         if self.transaction_ms is not None and self.transaction_ms < self.set_timeout_ms:
             raise BadOption(
                 f"transactionMs is {self.transaction_ms}, and a commit may take timeoutMs, {self.set_timeout_ms}: "
-                "brokers would abort what is still being committed; write "
-                f'.option("transactionMs", "{self.set_timeout_ms}") or leave it out'
+                "brokers would abort a transaction that is still being committed; write "
+                f'.option("transactionMs", "{self.set_timeout_ms}") or omit it'
             )
         if self.write == "claim":
             self._check_claim()
@@ -129,89 +131,91 @@ class Options:
             raise self.without_topic
         elif TOPIC.fullmatch(self.topic) is None:
             raise BadOption(
-                f"topic is {self.topic[:80]!r}; a topic is named with 1 to 249 of A-Z a-z 0-9 . _ - and begins with a "
+                f"topic is {self.topic[:80]!r}; a topic name has 1 to 249 of A-Z a-z 0-9 . _ - and starts with a "
                 "letter, digit or _; nothing was written"
             )
 
     @property
     def without_topic(self) -> BadOption:
-        """The refusal of a write that names no topic."""
+        """The error for a write without a topic."""
         return BadOption(f'write={self.write} needs a topic; add .option("topic", "<topic>")')
 
     def _check_ids(self) -> None:
         if not self.id_names and self.lane_names is None:
             raise BadOption(
-                f'write={self.write} needs to know a row again; add .option("idCol", "<column>[,<column>]"), or, for '
+                f'write={self.write} needs ids of rows; add .option("idCol", "<column>[,<column>]"), or, for '
                 "rows of a source that numbers them (assign_sequences), producerCol and sequenceCol"
             )
         if self.id_names and self.lane_names is not None:
-            raise BadOption("a row is known by idCol, or by producerCol and sequenceCol; leave one of them out")
+            raise BadOption("rows are recognised by idCol, or by producerCol and sequenceCol; omit one of them")
         if self.lane_names is not None and self.is_scoped:
-            raise BadOption("scope=retry is for idCol: sequences are forgotten when they are acked; leave scope out")
+            raise BadOption("scope=retry is for idCol: sequences are forgotten when they are acked; omit scope")
         if self.lane_names is not None and self.id_set is not None:
             raise BadOption(
-                "idSet is for idCol: a lane is named by its producer and the target that it is written to; leave it out"
+                "idSet is for idCol: a lane is identified by its producer and the target that it writes to; omit it"
             )
         self._check_payloads()
         if self.app is not None and not self.has_driver:
             raise BadOption(
-                f"txnAppId does nothing with write={self.write}; it names the driver where there is a producerCol or "
-                'scope=retry, and the batch with .option("write", "staged"): leave it out'
+                f"txnAppId has no effect with write={self.write}; it names the driver with producerCol or "
+                'scope=retry, and the batch with .option("write", "staged"): omit it'
             )
         if self.has_driver and self.raw.get(ASYNC_PROGRESS, "").lower() == "true":
             raise BadOption(
-                "asyncProgressTrackingEnabled writes the commit log late, so nobody knows when a batch will not be run "
-                "again and may be acked: leave it out, or write without producerCol and scope"
+                "asyncProgressTrackingEnabled writes the commit log late, so it is unknown when a batch can no longer "
+                "be retried and may be acked: omit it, or write without producerCol and scope"
             )
 
     def _check_payloads(self) -> None:
         if self.lane_names is not None and self.digest_names and self.write != "ids":
             raise BadOption(
-                "digestCols compares payloads of sequences where the gateway writes the rows: leave it out, or write "
-                'with .option("write", "ids")'
+                "digestCols compares payloads of sequences only if the gateway writes the rows: omit it, or set "
+                '.option("write", "ids")'
             )
         if "onconflict" in self.raw and not self.digest_names:
             raise BadOption(
-                "onConflict does nothing where no payloads are compared; add "
-                '.option("digestCols", "<column>[,<column>]") or leave it out'
+                "onConflict has no effect unless payloads are compared; add "
+                '.option("digestCols", "<column>[,<column>]") or omit it'
             )
 
     @property
     def set_timeout_ms(self) -> int:
-        """The option timeoutMs, in milliseconds; 0 where it is left out."""
+        """Option timeoutMs, in milliseconds; 0 if it is not set."""
         return self.timeout_ms if BY_NAME["timeoutMs"].key in self.raw else 0
 
     @property
     def has_driver(self) -> bool:
-        """Whether a driver has to ack: somebody has to say that rows are not retried any more."""
+        """True if a driver has to ack, since rows are kept until they can no longer be retried."""
         return self.write in BY_ID and (self.lane_names is not None or self.is_scoped)
 
     @property
     def known_by(self) -> str:
-        """How a row is known again, in words: by which set of ids, or by its sequence."""
+        """How rows are recognised, in words: by id in a dedup scope, or by sequence."""
         if self.lane_names is not None:
             return "sequence"
         own = self.topic if self.write == "ids" else ""
-        return f'id in set "{own if self.id_set is None else self.id_set}"'
+        return f'id in dedup scope "{own if self.id_set is None else self.id_set}"'
 
     @property
     def target(self) -> str:
-        """What is written to, as the end of a lane's name: the topic, or the sink with its path and name."""
+        """Target of the write, as part of a lane's name: the topic, or the sink with its path and name."""
         parts = (self.topic,) if self.write == "ids" else (self.sink, self.raw.get("sinkpath", ""), self.topic)
         return "/".join(quote(part, safe="") for part in parts)
 
     def _check_claim(self) -> None:
         if not self.sink:
             raise BadOption(
-                'write=claim leaves the writing to you; add .option("sink", "my_module:factory"), or '
+                'write=claim needs a sink; add .option("sink", "my_module:factory"), or '
                 '.option("sink", "oncegate_spark.spark.sinks:files").option("sinkPath", "/data/out")'
             )
 
 
 def lane_in(raw: Mapping[str, str]) -> tuple[str, str] | None:
-    """The columns of a row's producer and sequence; both or none."""
+    """Returns the columns of a row's producer and sequence; None without both. Raises BadOption for one without the
+    other.
+    """
     producer, sequence = raw.get("producercol", "").strip(), raw.get("sequencecol", "").strip()
     if bool(producer) != bool(sequence):
         missing = "sequenceCol" if producer else "producerCol"
-        raise BadOption(f'producerCol and sequenceCol go together; add .option("{missing}", "<column>")')
+        raise BadOption(f'producerCol and sequenceCol are used together; add .option("{missing}", "<column>")')
     return (producer, sequence) if producer else None

@@ -1,8 +1,8 @@
-"""What Spark's SQL does with the options of a table, and the lines to write where it loses them.
+"""Options of SQL tables, which Spark loses, and the statements to use instead.
 
-Spark 4.3 asks a Python data source for the columns when a table is made without any, and hands it the table's OPTIONS
-then and never again. So they travel in the metadata of the table's first column, which every read of it is given. No
-write may take them from there: in `INSERT INTO b SELECT * FROM a` the columns may still carry what `a` is.
+Spark 4.3 passes the OPTIONS of a table to a Python data source only once, when a table without columns is created. They
+are therefore stored in the metadata of the table's first column, which every read of it receives. Writes must not use
+them: in `INSERT INTO b SELECT * FROM a` the columns may still have the options of `a`.
 """
 
 import json
@@ -12,23 +12,23 @@ from typing import Any
 from oncegate_spark.errors import BadOption
 
 KEY = "oncegate.options"
-PREFIX = "option."  # how CREATE TABLE hands over what stands in OPTIONS
-TARGET = ("url", "namespace", "topic", "path")  # whoever gives one of them says where to read
+PREFIX = "option."  # prefix of OPTIONS in a CREATE TABLE
+TARGET = ("url", "namespace", "topic", "path")  # options that identify the source of a read
 URL = ".format('oncegate').option('url', 'http://gateway:8080')"
 VIEW = "CREATE TEMPORARY VIEW <name> (<column> <type>, …) USING oncegate OPTIONS (url '…', topic '…')"
 
 
 def of_create_table(options: Mapping[str, str]) -> dict[str, str] | None:
-    """The OPTIONS of a CREATE TABLE, None for any other call. Raises BadOption for a LOCATION."""
+    """Returns the OPTIONS of a CREATE TABLE; None for any other call. Raises BadOption for a LOCATION."""
     if "provider" not in options:
         return None
     if "location" in options:
-        raise BadOption("a table over a topic has no LOCATION: its OPTIONS (url '…', topic '…') say where the rows are")
+        raise BadOption("a table over a topic has no LOCATION: set its OPTIONS (url '…', topic '…')")
     return {name.removeprefix(PREFIX): value for name, value in options.items() if name.startswith(PREFIX)}
 
 
 def remembered(columns: Any, options: Mapping[str, str]) -> Any:
-    """The columns of a table that is made, the first of which carries its options."""
+    """Stores a new table's options in the metadata of its first column."""
     from pyspark.sql.types import StructField, StructType
 
     first, *others = columns.fields
@@ -37,7 +37,7 @@ def remembered(columns: Any, options: Mapping[str, str]) -> Any:
 
 
 def of_a_read(options: Mapping[str, str], columns: Any) -> dict[str, str]:
-    """A read's options: those given, and of a table those that it was made with."""
+    """Returns a read's options: those given, else those with which the table was created."""
     if not _says_nothing(options):
         return dict(options)
     kept = next((field.metadata[KEY] for field in columns.fields if KEY in field.metadata), "{}")
@@ -45,24 +45,25 @@ def of_a_read(options: Mapping[str, str], columns: Any) -> dict[str, str]:
 
 
 def bare(columns: Any) -> Any:
-    """The columns without metadata: Arrow's layout carries it, and it is no part of the rows."""
+    """Removes the metadata of columns: Arrow schemas would carry it, and it does not belong to the rows."""
     from pyspark.sql.types import StructField, StructType
 
     return StructType([StructField(field.name, field.dataType, field.nullable) for field in columns.fields])
 
 
 def check_read(options: Mapping[str, str]) -> None:
-    """Raises BadOption where nothing says what to read, as it is of a table that was made with a list of columns."""
+    """Raises BadOption if no option identifies the source, as for a table created with a list of columns."""
     if _says_nothing(options):
         raise BadOption(
-            f"nothing says where to read; write {URL}.load('<topic>'). Of a table: Spark 4.3 keeps the OPTIONS of "
-            "CREATE TABLE … USING oncegate OPTIONS (…) only where it has no list of columns, since they come from the "
+            f"the source of the read is missing; write {URL}.load('<topic>'). For a table: Spark 4.3 keeps the OPTIONS "
+            "of "
+            "CREATE TABLE … USING oncegate OPTIONS (…) only without a list of columns, since columns come from the "
             f"topic; with one, write {VIEW}"
         )
 
 
 def check_write(options: Mapping[str, str], is_stream: bool) -> None:
-    """Raises BadOption where nothing says what to write to, as it is of any table: Spark hands on no options of it."""
+    """Raises BadOption if no option identifies the target, as for any table: Spark does not pass on its options."""
     if not _says_nothing(options):
         return
     if is_stream:
@@ -72,7 +73,7 @@ def check_write(options: Mapping[str, str], is_stream: bool) -> None:
             f"{URL}.mode('append').save('<topic>') in place of insertInto, writeTo and saveAsTable; in SQL INSERT INTO "
             f"<table> WITH (url = '…', topic = '…') …, or INSERT INTO a view: {VIEW}"
         )
-    raise BadOption(f"nothing says where to write, and Spark 4.3 hands on no OPTIONS of a table; write {line}")
+    raise BadOption(f"the target of the write is missing, and Spark 4.3 passes on no OPTIONS of a table; write {line}")
 
 
 def _says_nothing(options: Mapping[str, str]) -> bool:

@@ -1,4 +1,4 @@
-"""Topics as Spark reads them: `batch` for spark.read, `stream` for spark.readStream."""
+"""Reads topics in Spark: `batch` for spark.read, `stream` for spark.readStream."""
 
 from oncegate_spark.spark.readers.batch import BatchReader
 from oncegate_spark.spark.readers.common import read_schema

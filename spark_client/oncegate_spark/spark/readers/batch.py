@@ -15,16 +15,17 @@ from oncegate_spark.spark.readers.options import ReadOptions
 
 
 class BatchReader(DataSourceReader):  # type: ignore[misc]
-    """Reads a range of offsets whose end is fixed. Made on the driver, pickled into every task.
+    """Reads a range of offsets with a fixed end. Created on the driver, pickled into every task.
 
-    `wanted`: the columns that Spark asks for."""
+    `wanted`: the columns that Spark requests.
+    """
 
     def __init__(self, options: ReadOptions, wanted: StructType) -> None:
         self.options = options.of_a_batch()
         self.wanted = wanted
 
     def partitions(self) -> list[Slice]:
-        """On the driver, once for each query that is planned: rows written later are not in it."""
+        """On the driver, once per planned query: returns the slices; later rows are not included."""
         logs.be_heard()
         options = self.options
         with options.gateway() as gateway:
@@ -35,11 +36,11 @@ class BatchReader(DataSourceReader):  # type: ignore[misc]
         turned = [partition for partition in start if start[partition] > end[partition]]
         if turned:
             raise BadOption(
-                f"partition {turned[0]} of topic {options.topic} is to be read from {start[turned[0]]} up to "
-                f"{end[turned[0]]}, which is before it; startingOffsets come first"
+                f"partition {turned[0]} of topic {options.topic} would be read from {start[turned[0]]} to "
+                f"{end[turned[0]]}, which is before it; startingOffsets must not exceed endingOffsets"
             )
         return common.sliced(start, end, ends, options, schema.asked_for(self.wanted, columns))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """In a task: the rows of one slice. Raises TaskFailed."""
+        """In a task: yields the rows of one slice. Raises TaskFailed."""
         return common.read_slice(self.options, self.wanted, partition)

@@ -1,4 +1,4 @@
-"""Looks at a topic and reads slices of it in tasks, for batch and stream reads."""
+"""Describes a topic and reads slices of it in tasks, for batch and stream reads."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -26,15 +26,16 @@ from oncegate_spark.sync.gateway import Gateway
 
 log = logging.getLogger("oncegate_spark")
 
-FETCH_ROWS = 100_000  # asked for at a time; the gateway bounds the bytes, and answers with fewer rows then
+FETCH_ROWS = 100_000  # requested at once; the gateway limits the bytes, and may return fewer rows
 
 
 def rows_of(
     gateway: Gateway, topic: str, span: OffsetSpan, fail_on_data_loss: bool, columns: Sequence[str] | None = None
 ) -> Iterator[tuple[int, pa.Table]]:
-    """The span's rows as (offset of the first, rows), without a gap. A short answer is asked on from where it ends.
+    """Yields the span's rows as (first offset, rows), without gaps; continues after a short reply.
 
-    Raises Stopped for trimmed offsets (or logs them, if told to), LedgerBehind when the topic ends before the span.
+    Raises Stopped for trimmed offsets (or logs them, without `fail_on_data_loss`), and LedgerBehind if the topic ends
+    before the span.
     """
     offset = span.start
     while offset < span.end:
@@ -46,14 +47,15 @@ def rows_of(
             continue
         if rows is None:
             raise LedgerBehind(
-                f"topic {topic}, partition {span.partition}, ends at {following}, and it ended at {span.end} or later "
+                f"topic {topic}, partition {span.partition}, ends at {following}, but it ended at {span.end} or later "
                 "when this read was planned: the gateway serves an older copy of its ledger",
                 code="LEDGER_BEHIND",
             )
         if following != offset + rows.num_rows or following > span.end:
             raise Stopped(
-                f"the gateway answered {rows.num_rows} rows from offset {offset} to {following} of topic {topic}, "
-                f"partition {span.partition}, when {left.end - offset} were wanted: rows would be lost or doubled",
+                f"the gateway returned {rows.num_rows} rows from offset {offset} to {following} of topic {topic}, "
+                f"partition {span.partition}, although {left.end - offset} were requested: rows would be lost or "
+                "repeated",
                 code="BROKEN_ANSWER",
             )
         yield offset, rows
@@ -61,7 +63,7 @@ def rows_of(
 
 
 def _after_the_lost(error: OffsetTrimmed, topic: str, left: OffsetSpan, fail_on_data_loss: bool) -> int:
-    """The offset to go on from when rows were trimmed meanwhile; Stopped when that is not wanted."""
+    """Returns the offset to continue from after rows were trimmed. Raises Stopped with `fail_on_data_loss`."""
     if error.low_offset <= left.start:
         raise error
     offset, lost = first_kept(left, error.low_offset, fail_on_data_loss, topic)
@@ -71,20 +73,20 @@ def _after_the_lost(error: OffsetTrimmed, topic: str, left: OffsetSpan, fail_on_
 
 log = logging.getLogger("oncegate_spark")
 
-BATCH_ROWS = 10_000  # as many as Spark itself puts into an Arrow batch
+BATCH_ROWS = 10_000  # Spark's own size of an Arrow batch
 WAIT = '.schema("<column> <type>, …").option("waitForTopic", "true") lets a stream wait for its first row'
 
 
 class _NoTopic(NotFound):
-    """Says that the namespace is there, and the topic is not."""
+    """The namespace exists, and the topic does not."""
 
 
 class _NoColumns(Refused):
-    """Says that the topic is there, and nothing was written to it."""
+    """The topic exists, and nothing was written to it."""
 
 
 class Slice(InputPartition):  # type: ignore[misc]
-    """Names what one task reads. `columns`: what it asks the gateway for; None for all."""
+    """Part of a read for one task. `columns`: those to request from the gateway; None for all."""
 
     def __init__(self, span: OffsetSpan, columns: tuple[str, ...] | None) -> None:
         self.span = span
@@ -92,48 +94,49 @@ class Slice(InputPartition):  # type: ignore[misc]
 
 
 def read_schema(options: ReadOptions) -> StructType:
-    """Find the schema of a read, as the topic and the options give it. Raises NotFound, BadOption, Unavailable."""
+    """Returns the schema of a read from the topic and the options. Raises NotFound, BadOption, Unavailable."""
     with options.gateway() as gateway:
         topic = look_if_there(gateway, options.topic) if options.waits else look(gateway, options.topic)
     if topic is None:
         raise BadOption(
-            f"topic {options.topic} is not there yet, or has no columns, and a query has to know them: waitForTopic "
-            'goes with spark.readStream.schema("<column> <type>, …")'
+            f"topic {options.topic} does not exist yet, or has no columns, and a query needs them: waitForTopic "
+            'requires spark.readStream.schema("<column> <type>, …")'
         )
     return schema.columns_of(topic[1], options)
 
 
 def look(gateway: Gateway, topic: str) -> tuple[Ends, pa.Schema]:
-    """Look at the topic as it is now: its ends, its columns.
+    """Returns the topic's current ends and columns.
 
-    Raises NotFound, and Refused where nothing was written that could be read, or where it has to be read elsewhere.
+    Raises NotFound, and Refused if nothing readable was written, or if rows must be read elsewhere.
     """
     try:
         view = gateway.topic(topic)
     except NotFound as error:
-        _check_here(gateway, topic)  # a namespace that is not there says so itself: nothing will come to it
+        # raises NotFound itself if the namespace does not exist, since waiting would be pointless
+        _check_here(gateway, topic)
         raise _NoTopic(f"{error}; {WAIT}", outcome=error.outcome, code=error.code, **error.extra) from error
     if view.schema is None:
         _check_here(gateway, topic)
         raise _NoColumns(
-            f"topic {topic} has no columns yet: its first write gives them, or a schema when it is created; {WAIT}"
+            f"topic {topic} has no columns yet: its first write, or a schema at its creation, defines them; {WAIT}"
         )
     return Ends.of(view.low_offsets, view.high_offsets), view.schema
 
 
 def _check_here(gateway: Gateway, topic: str) -> None:
-    """Raises Refused, with the line to write, where rows lie in Kafka; NotFound where there is no such namespace."""
+    """Raises Refused, with the line to write, if rows are in Kafka; NotFound if the namespace does not exist."""
     brokers = gateway.describe().get("topics_at")
     if brokers:
         raise Refused(
-            f'rows of topic {topic} lie in Kafka: read them by .format("kafka").option("kafka.bootstrap.servers", '
+            f'rows of topic {topic} are in Kafka: read them with .format("kafka").option("kafka.bootstrap.servers", '
             f'"{brokers}").option("subscribe", "{topic}").option("kafka.isolation.level", "read_committed")',
             code="READ_ELSEWHERE",
         )
 
 
 def look_if_there(gateway: Gateway, topic: str) -> tuple[Ends, pa.Schema] | None:
-    """As `look`; None for a topic that is still to come. Raises NotFound where its namespace is not there either."""
+    """Like `look`; None for a topic that does not exist yet. Raises NotFound if its namespace does not exist."""
     try:
         return look(gateway, topic)
     except (_NoTopic, _NoColumns):
@@ -143,7 +146,7 @@ def look_if_there(gateway: Gateway, topic: str) -> tuple[Ends, pa.Schema] | None
 def sliced(
     start: PartitionOffsets, end: PartitionOffsets, ends: Ends, options: ReadOptions, columns: tuple[str, ...] | None
 ) -> list[Slice]:
-    """Cut the slices from `start` up to `end`, without what retention has taken, which is refused or logged."""
+    """Returns the slices from `start` to `end`; rows that retention has dropped raise Stopped or are logged."""
     first = {}
     for partition, offset in start.items():
         span = OffsetSpan(partition, offset, end[partition])
@@ -154,11 +157,11 @@ def sliced(
 
 
 def read_slice(options: ReadOptions, wanted: StructType, part: InputPartition) -> Iterator[pa.RecordBatch]:
-    """Read a slice in a task: its rows in the order of their offsets, as Spark takes them.
+    """Reads a slice in a task: yields its rows in offset order, in the layout that Spark expects.
 
     Raises TaskFailed with the place and the cause.
     """
-    if not isinstance(part, Slice):  # Spark makes one of its own when there is nothing to read
+    if not isinstance(part, Slice):  # Spark creates a partition of its own if there is nothing to read
         return
     logs.be_heard()
     span, target = part.span, schema.layout(wanted)

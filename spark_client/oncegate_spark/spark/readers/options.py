@@ -1,4 +1,4 @@
-"""The options of the Spark source: read once, on the driver, before a job starts."""
+"""Options of the Spark source: parsed once, on the driver, before a job starts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,10 +17,11 @@ from oncegate_spark.sync.gateway import Gateway
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """Holds the options of one read, parsed and checked.
+    """Options of one read, parsed and checked.
 
-    `columns`: None for all of the topic's. `max_rows`: of one micro-batch, None for all there are. `waits`: for a topic
-    that is not there yet; None where nothing is said.
+    columns   None for all of the topic's
+    max_rows  limit for one micro-batch, None without a limit
+    waits     whether to wait for a topic that does not exist yet; None if not set
     """
 
     url: str
@@ -39,7 +40,7 @@ class ReadOptions:
 
     @classmethod
     def read(cls, options: Mapping[str, str]) -> "ReadOptions":
-        """Read and check what the user gave. Raises BadOption with the line to write instead."""
+        """Parses and checks the user's options. Raises BadOption with the line to write instead."""
         raw = in_our_names(lower_names(options))
         check_names(raw)
         topic, ending = topic_of(raw), raw.get("endingoffsets")
@@ -62,23 +63,23 @@ class ReadOptions:
         )
 
     def of_a_batch(self) -> "ReadOptions":
-        """Check these for spark.read and return them. Raises BadOption for what only a stream can have."""
+        """Returns the options for spark.read. Raises BadOption for options of streams only."""
         if self.max_rows is not None:
-            raise BadOption("maxRowsPerBatch is for spark.readStream; spark.read takes .option('endingOffsets', …)")
+            raise BadOption("maxRowsPerBatch is for spark.readStream; for spark.read use .option('endingOffsets', …)")
         if self.waits is not None:
-            raise BadOption("waitForTopic is for spark.readStream: spark.read takes what is there when it is planned")
+            raise BadOption("waitForTopic is for spark.readStream: spark.read reads the rows present at planning")
         if _says(self.starting, LATEST, KAFKA_LATEST) or _says(self.ending, EARLIEST, KAFKA_EARLIEST):
             raise BadOption("startingOffsets=latest and endingOffsets=earliest leave nothing for spark.read to read")
         return self
 
     def of_a_stream(self) -> "ReadOptions":
-        """Check these for spark.readStream and return them. Raises BadOption for what only a batch can have."""
+        """Returns the options for spark.readStream. Raises BadOption for options of batches only."""
         if self.ending is not None:
             raise BadOption("endingOffsets is for spark.read: a stream ends with .trigger(availableNow=True)")
         return self
 
     def gateway(self) -> Gateway:
-        """Make a gateway of one's own; its connection is opened when it is first used."""
+        """Returns a new gateway, which connects on first use."""
         return Gateway(
             self.url,
             self.namespace,
@@ -89,7 +90,7 @@ class ReadOptions:
 
 
 def _says(offsets_: str | PartitionOffsets | None, name: str, kafkas: int) -> bool:
-    """Whether an end is named, in words or for one partition in Kafka's numbers."""
+    """True if an offset is this name, or the same in Kafka's numbers for one of the partitions."""
     return offsets_ == name or (isinstance(offsets_, dict) and kafkas in offsets_.values())
 
 

@@ -1,4 +1,4 @@
-"""A topic's columns as Spark knows them, and its rows in the very layout that Spark takes."""
+"""Converts a topic's columns to Spark's types, and its rows to the exact layout that Spark requires."""
 
 from typing import Any
 
@@ -16,14 +16,14 @@ COORDINATES = StructType([StructField(PARTITION, IntegerType()), StructField(OFF
 
 
 def columns_of(topic: pa.Schema, options: ReadOptions) -> StructType:
-    """What a read gives: the topic's columns, or those that the option names, and the coordinates if asked for.
+    """Returns the columns of a read: the topic's, or those that the option names, with the coordinates if requested.
 
-    Raises BadOption naming a column that is not there, or is of a type that Spark has not.
+    Raises BadOption for a column that does not exist, or whose type Spark does not have.
     """
     names = topic.names if options.columns is None else options.columns
     missing = [name for name in names if name not in topic.names]
     if missing:
-        raise BadOption(f"columns names {', '.join(missing)}; topic {options.topic} has {', '.join(topic.names)}")
+        raise BadOption(f"columns has {', '.join(missing)}; topic {options.topic} has {', '.join(topic.names)}")
     fields = [StructField(name, _spark_type(topic.field(name), options.topic)) for name in names]
     if not options.include_offsets:
         return StructType(fields)
@@ -34,32 +34,32 @@ def columns_of(topic: pa.Schema, options: ReadOptions) -> StructType:
 
 
 def check_wanted(wanted: StructType, topic: pa.Schema, options: ReadOptions) -> None:
-    """Raises BadOption unless each wanted column is one that the topic has, by name and type."""
+    """Raises BadOption unless the topic has each wanted column, by name and type."""
     types = {field.name: field.dataType.simpleString() for field in columns_of(topic, options).fields}
     for field in wanted.fields:
         wanted_type = field.dataType.simpleString()
         if field.name not in types:
-            raise BadOption(f"the schema asks for {field.name}; a read of topic {options.topic} has {', '.join(types)}")
+            raise BadOption(f"the schema has {field.name}; a read of topic {options.topic} has {', '.join(types)}")
         if types[field.name] != wanted_type:
             raise BadOption(
-                f"the schema asks for {field.name} as {wanted_type}, and it is {types[field.name]}: cast it later"
+                f"the schema has {field.name} as {wanted_type}, and it is {types[field.name]}: cast it after reading"
             )
 
 
 def asked_for(wanted: StructType, topic: pa.Schema) -> tuple[str, ...] | None:
-    """The topic's columns that a read needs; None for all. One at least: without any there is no number of rows."""
+    """Returns the topic's columns that a read needs; None for all. At least one, which carries the number of rows."""
     names = tuple(name for name in wanted.names if name in topic.names) or (topic.names[0],)
     return None if len(names) == len(topic.names) or any("," in name for name in names) else names
 
 
 def layout(wanted: StructType) -> pa.Schema:
-    """The Arrow schema that Spark insists on, to the last flag, for rows of this schema."""
+    """Returns the Arrow schema that Spark requires for rows of this schema, including every nullability flag."""
     schema: pa.Schema = to_arrow_schema(wanted, timezone="UTC")
     return schema
 
 
 def laid_out(rows: pa.Table, target: pa.Schema, partition: int, first_offset: int) -> pa.Table:
-    """`rows`, whose offsets in `partition` count up from `first_offset`, in the layout `target`."""
+    """Converts `rows`, whose offsets in `partition` count up from `first_offset`, to the layout `target`."""
     return pa.Table.from_arrays([_column(rows, field, partition, first_offset) for field in target], schema=target)
 
 
@@ -75,14 +75,17 @@ def _column(rows: pa.Table, field: pa.Field, partition: int, first_offset: int) 
         return pa.chunked_array([_flagged(chunk, field.type) for chunk in column.chunks], field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise Refused(
-            f"column {field.name} is {column.type} in the topic, and Spark's {field.type} cannot hold it: {error}; "
-            'leave it out with .option("columns", …)'
+            f"column {field.name} is {column.type} in the topic, which Spark's {field.type} cannot represent: {error}; "
+            'omit it with .option("columns", …)'
         ) from error
 
 
 def _flagged(array: pa.Array, kind: pa.DataType) -> Any:
-    """The array as this type. Where a struct is null, so are its members, also those that Spark says never are: in it
-    each VARIANT is a struct of two such members. Raises ArrowInvalid: another one of them is null."""
+    """Converts an array to this type, including nullability.
+
+    Members of a null struct are null, even those that Spark declares not null: each VARIANT is a struct of two such
+    members. Raises ArrowInvalid if such a member is null in a struct that is not.
+    """
     if pa.types.is_struct(kind) and pa.types.is_struct(array.type):
         members = [_member(array, array.field(field.name), field) for field in kind]
         return pa.StructArray.from_arrays(members, fields=kind.fields, mask=array.is_null())
@@ -110,6 +113,6 @@ def _spark_type(field: pa.Field, topic: str) -> Any:
         return from_arrow_type(field.type)
     except PySparkException as error:
         raise BadOption(
-            f"column {field.name} of topic {topic} is {field.type}, which Spark has no type for; "
-            'name the others with .option("columns", "<column>[,<column>]")'
+            f"column {field.name} of topic {topic} is {field.type}, for which Spark has no type; "
+            'select the others with .option("columns", "<column>[,<column>]")'
         ) from error

@@ -1,4 +1,4 @@
-"""spark.readStream: Spark keeps the offsets in its checkpoint and brings them back; nothing is kept here."""
+"""spark.readStream: Spark stores the offsets in its checkpoint; this package stores nothing."""
 
 import logging
 from collections.abc import Iterator
@@ -24,12 +24,13 @@ OffsetJson = dict[str, int]
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     """Reads a stream: offsets on the driver, rows in the tasks.
 
-    One lives beside the driver as long as its query and is asked for offsets; copies read, in the tasks."""
+    One instance lives beside the driver as long as its query, and returns offsets; copies read in the tasks.
+    """
 
     def __init__(self, options: ReadOptions, wanted: StructType) -> None:
         self.options = options.of_a_stream()
         self.wanted = wanted
-        self._target: PartitionOffsets | None = None  # with availableNow: where this run of the query ends
+        self._target: PartitionOffsets | None = None  # with availableNow: end of this run of the query
         self._high: PartitionOffsets | None = None
         self._columns: tuple[str, ...] | None = None
         self._gateway: Gateway | None = None
@@ -38,32 +39,34 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         return {**self.__dict__, "_gateway": None}
 
     def initialOffset(self) -> OffsetJson:
-        """Where a query without a checkpoint begins; {} where it begins before its topic is there."""
+        """Returns the start of a query without a checkpoint; {} if its topic does not exist yet."""
         options, ends = self.options, self._ends_if_there()
         if ends is not None:
             return offsets.to_json(offsets.resolve("startingOffsets", options.starting, ends, options.topic))
         if isinstance(options.starting, dict):
             raise BadOption(
-                f"startingOffsets names offsets, and topic {options.topic}, which is waited for, has no row yet: leave "
-                "it out, and the stream begins with the first"
+                f"startingOffsets has offsets, and topic {options.topic}, which is waited for, has no row yet: omit "
+                "it, "
+                "and the stream starts with the first row"
             )
         logs.be_heard()
-        log.warning("topic %s is not there yet, or has no columns: the stream waits for its first row", options.topic)
+        log.warning("topic %s does not exist yet, or has no columns: the stream waits for its first row", options.topic)
         return {}
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Fix the end of the read at what the topic holds now."""
+        """Fixes the end of the read at the topic's current end."""
         ends = self._ends_if_there()
         self._target = {} if ends is None else ends.high
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """The limit of one micro-batch: maxRowsPerBatch, else all there is."""
+        """Returns the limit of one micro-batch: maxRowsPerBatch, else unlimited."""
         return ReadAllAvailable() if self.options.max_rows is None else ReadMaxRows(self.options.max_rows)
 
     def latestOffset(self, start: OffsetJson, limit: ReadLimit) -> OffsetJson:
-        """Where the next batch ends; `start` again when there is nothing to read.
+        """Returns the end of the next batch; `start` if there is nothing to read.
 
-        Raises LedgerBehind when the topic ends before `start`. What was trimmed counts in no limit: it is passed over.
+        Raises LedgerBehind if the topic ends before `start`. Trimmed rows are skipped, and do not count towards the
+        limit.
         """
         ends = self._ends() if start else self._ends_if_there()
         if ends is None or self._target == {}:
@@ -78,11 +81,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         return offsets.to_json(offsets.limited(first, high, limit.max_rows if isinstance(limit, ReadMaxRows) else None))
 
     def reportLatestOffset(self) -> OffsetJson | None:
-        """The topic's end as last seen; Spark shows it beside what it has read."""
+        """Returns the topic's last known end, which Spark displays with its progress."""
         return None if self._high is None else offsets.to_json(self._high)
 
     def partitions(self, start: OffsetJson, end: OffsetJson) -> list[Slice]:
-        """A batch's slices; the same offsets come again when a batch is replayed."""
+        """Returns a batch's slices; a replayed batch has the same offsets."""
         if not end:
             return []  # the topic was not there yet
         ends, upto = self._ends(), offsets.from_json(end)
@@ -90,23 +93,22 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         return common.sliced(offsets.begun(start, ends), upto, ends, self.options, self._columns)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """In a task: the rows of one slice. Raises TaskFailed."""
+        """In a task: yields the rows of one slice. Raises TaskFailed."""
         return common.read_slice(self.options, self.wanted, partition)
 
     def commit(self, end: OffsetJson) -> None:
-        """Nothing: the gateway keeps rows by their retention, not by who has read them."""
+        """Does nothing: the gateway keeps rows by retention, independent of readers."""
 
     def stop(self) -> None:
-        """Close the driver's gateway."""
         if self._gateway is not None:
             self._gateway.close()
 
     def _ends(self) -> Ends:
-        """The topic as it is now. The first look also checks that the wanted columns are there."""
+        """Returns the topic's current ends. The first call also checks that the wanted columns exist."""
         return self._noted(*common.look(self._connected(), self.options.topic))
 
     def _ends_if_there(self) -> Ends | None:
-        """As `_ends`; None where waitForTopic is set and the topic is still to come."""
+        """Like `_ends`; None if waitForTopic is set and the topic does not exist yet."""
         if not self.options.waits:
             return self._ends()
         topic = common.look_if_there(self._connected(), self.options.topic)

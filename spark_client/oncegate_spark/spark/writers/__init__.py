@@ -1,4 +1,4 @@
-"""The writers of `format("oncegate")`: each a `Writer`, chosen by the option `write`."""
+"""Writers of `format("oncegate")`, one per write mode, and the checks of a write's schema."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -26,22 +26,22 @@ ID_TYPES = {"string", "binary", "char", "varchar", "decimal", "date", "timestamp
 
 
 class Writer(Protocol):
-    """Made on the driver, pickled into every task, and made again for `commit`."""
+    """Writer of one write mode: created on the driver, pickled into every task, and created again for `commit`."""
 
     def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Any:
-        """In a task: write the partition; the message for `commit`."""
+        """In a task: writes the partition; returns the message for `commit`."""
 
     def commit(self, messages: Sequence[Any], batch_id: int | None) -> None:
-        """On the driver: every task has succeeded once. `batch_id`: None for df.write."""
+        """On the driver, after every task succeeded once. `batch_id`: None for df.write."""
 
     def abort(self, messages: Sequence[Any]) -> None:
-        """On the driver, perhaps after a commit that did take effect."""
+        """On the driver, after a failure; possibly after a commit that took effect."""
 
 
 def writer_of(options: Options, read: BatchInput | None, fit: Fit = AS_THEY_COME) -> Writer:
-    """Makes the writer that the options choose.
+    """Returns the writer for the options.
 
-    `read`: the input of the batch that begins, as the streaming writer found it. `fit`: what its rows go through first.
+    `read`: input of the batch that begins, read by the streaming writer. `fit`: conversion of its rows.
     """
     kinds: dict[str, Any] = {"staged": StagedWriter, "ids": IdsWriter, "claim": ClaimWriter, "plain": PlainWriter}
     kinds["direct"] = DirectRowsWriter
@@ -50,16 +50,15 @@ def writer_of(options: Options, read: BatchInput | None, fit: Fit = AS_THEY_COME
 
 
 def check_schema(chosen: Options, schema: Any) -> Options:
-    """On the driver: every column can be written, every id column exists and can be an id, and every key column exists.
+    """On the driver: checks the columns' types, and that id, payload, lane and key columns exist.
 
-    Returns the options with the columns' own names, which may differ in case. Raises BadId and BadOption with the line
-    to write.
+    Returns the options with the columns' actual names, which may differ in case. Raises BadId and BadOption with the
+    line to write.
     """
     names = [field.name for field in schema.fields]
     if not names:
         raise BadOption(
-            "the rows have no columns, and so nothing that could be kept or known again: give them some; "
-            "nothing was written"
+            "the rows have no columns, so nothing could be stored or recognised: add columns; nothing was written"
         )
     lanes = chosen.lane_names
     options = replace(
@@ -81,7 +80,7 @@ def check_schema(chosen: Options, schema: Any) -> Options:
 
 
 def check_lanes(lane_names: tuple[str, str] | None, schema: Any) -> None:
-    """Raises BadId where the columns of producer and sequence are missing or of another type."""
+    """Raises BadId if the columns of producer and sequence are missing or of a wrong type."""
     if lane_names is None:
         return
     types = {field.name: field.dataType.typeName() for field in schema.fields}
@@ -97,7 +96,7 @@ def check_lanes(lane_names: tuple[str, str] | None, schema: Any) -> None:
 
 
 def check_payloads(names: Sequence[str], schema: Any) -> None:
-    """Raises BadOption where a column of the payload is missing or of a type that payloads are not known by."""
+    """Raises BadOption if a payload column is missing or its type cannot be a payload."""
     types = {field.name: field.dataType.typeName() for field in schema.fields}
     for name in names:
         if name not in types:
@@ -108,9 +107,8 @@ def check_payloads(names: Sequence[str], schema: Any) -> None:
 
 
 def check_ids(id_names: Sequence[str], schema: Any, argument: str) -> None:
-    """Checks the names of columns that make an id.
-
-    `argument`: what the user calls the list of names. Raises BadId.
+    """Raises BadId if an id column is missing or its type cannot be an id. `argument`: the option or parameter that
+    names them.
     """
     types = {field.name: field.dataType.typeName() for field in schema.fields}
     for name in id_names:
@@ -122,9 +120,9 @@ def check_ids(id_names: Sequence[str], schema: Any, argument: str) -> None:
 
 
 def _check_collation(name: str, schema: Any, line: str) -> None:
-    """Equal by a collation are also texts of different bytes, and the gateway knows bytes."""
+    """Raises BadId for a collated column: its equal texts may differ in their bytes, which the gateway compares."""
     kind = schema[name].dataType.simpleString()
     if COLLATED in kind:
         raise BadId(
-            f"column {name} is of type {kind}, which takes different bytes for one value: {line}; nothing was written"
+            f"column {name} is of type {kind}, for which different bytes are equal: {line}; nothing was written"
         )

@@ -1,4 +1,4 @@
-"""What `write=ids` and `write=claim` share: the report of a task, and what the driver does with the reports."""
+"""Base of `write=ids` and `write=claim`: the report of a task, and its evaluation on the driver."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,15 +26,15 @@ from oncegate_spark.sync.gateway import Gateway
 
 @dataclass(frozen=True, kw_only=True)
 class RowCounts:
-    """Rows of one task, or of all tasks of a batch.
+    """Row counts of one task, or of all tasks of a batch.
 
-    row_count   all that the task had
-    written     by it, now
-    own         its own already: the same id twice in it, or a request whose reply was lost
+    row_count   rows of the task
+    written     written by it now
+    own         written by it before: a repeated id, or a request whose reply was lost
     suppressed  dropped because they are written elsewhere
-    takeovers   of `written`: granted after a claim had run out, whose holder may have written them too
+    takeovers   of `written`: the lease of an earlier claim had expired, whose holder may have written them too
     conflicts   dropped although they are written with other payloads
-    unchecked   of `written`: granted while the ledger was down, so that nobody looked; they may be there twice
+    unchecked   of `written`: granted without a look-up while the ledger was down; they may be duplicates
     """
 
     row_count: int
@@ -48,9 +48,10 @@ class RowCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskReport(RowCounts):
-    """What one task tells the driver. `read`: the number of the batch's input, None where nothing is acked.
+    """Result of one task for the driver.
 
-    `leading`: how many of the first rows of each producer another epoch has written.
+    `read`: number of the batch's input, None if nothing is acked. `leading`: number of first rows of each producer that
+    another epoch has written.
     """
 
     task_mark: TaskMark
@@ -61,7 +62,7 @@ class TaskReport(RowCounts):
 
 
 class ByIdWriter:
-    """Base of the writers whose rows are known by ids or sequences; each row is done when its task is."""
+    """Base of the writers that recognise rows by ids or sequences; each row is done when its task is."""
 
     def __init__(self, options: Options, read: BatchInput | None, fit: Fit = AS_THEY_COME) -> None:
         self.options = options
@@ -71,21 +72,21 @@ class ByIdWriter:
         self.read = self.source.number if self.source else None
 
     def check_batch(self, task: Task) -> None:
-        """Raises BrokenMessages where the task's batch is not the one that its input was read for."""
+        """Raises BrokenMessages if the task's batch is not the one whose input was read."""
         check_batch(self.read, batch_number(task))
 
     def report(
         self, task: Task, gateway: Gateway, upto: dict[str, int], leading: Mapping[str, int], **counts: int
     ) -> TaskReport:
-        """The task's message. `upto`: the last sequence of each producer it has met; `counts`: as in `RowCounts`."""
+        """Returns the task's message. `upto`: last sequence of each producer; `counts`: as in `RowCounts`."""
         mark, ack = task_mark(self.options, task, gateway), ack_part(self.options, task, upto, self.source)
         return TaskReport(**counts, task_mark=mark, ack=ack, read=self.read, mailbox=mailbox_of(task), leading=leading)
 
     def record(self, reports: Sequence[TaskReport], batch_id: int | None) -> RowCounts:
-        """On the driver: keep marks and what is to be acked later, warn of conflicts; the sums of all tasks, which are
-        left for a listener too.
+        """On the driver: stores ledger positions and acks, logs warnings, and reports the counts to a listener; returns
+        their sums.
 
-        Raises BrokenMessages where the tasks' input is another batch's.
+        Raises BrokenMessages if the tasks' input is another batch's.
         """
         for report in reports:
             check_batch(report.read, batch_id)
@@ -100,7 +101,7 @@ class ByIdWriter:
         log_leading([report.leading for report in reports], batch_id)
         warn_unchecked(total.unchecked, written_by(batch_id))
         if total.row_count and total.suppressed == total.row_count:
-            why = f"each is written already, by its {self.options.known_by}"
+            why = f"each is already written, by its {self.options.known_by}"
             log_all_suppressed(written_by(batch_id), total.row_count, f"{why}: {REPEATED}, or another write of them")
         return total
 
@@ -120,7 +121,6 @@ class ByIdWriter:
 
 
 def sums(reports: Sequence[TaskReport]) -> RowCounts:
-    """The counts of all tasks together."""
     return RowCounts(
         row_count=sum(report.row_count for report in reports),
         written=sum(report.written for report in reports),

@@ -1,7 +1,7 @@
-"""Writes with `write=claim`: the executors write themselves, to any sink; they ask first, write what is new, and
-then say so.
+"""Write mode claim: the tasks write to any sink themselves. They claim ids, write the granted rows, and complete the
+claim.
 
-At least once; a duplicate needs an attempt that wrote and did not live to say so, and is counted as a takeover.
+At least once: a duplicate requires an attempt that wrote and died before it completed, and is counted as a takeover.
 """
 
 import logging
@@ -32,16 +32,16 @@ R = TypeVar("R")
 
 
 class SinkFailed(OncegateError):
-    """The user's own code raised. How much a write() that raised has written is unknown; the task's text says it."""
+    """The user's own code raised. How much its write() has written is unknown; the task's message reports that."""
 
     code = "SINK"
 
 
 class ClaimWriter(ByIdWriter):
-    """Hands the rows that are granted to a sink, and completes them once it has returned."""
+    """Passes granted rows to a sink, and completes them once it returns."""
 
     def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> TaskReport:
-        """In a task: claim, write and complete its rows. Raises TaskFailed, which says what is written."""
+        """In a task: claims, writes and completes its rows. Raises TaskFailed, which reports the rows written."""
         options, done = self.options, ClaimProgress()
         context = sinks.SinkContext(token, task.partition, task.attempt, options.namespace, options.topic, options.raw)
         with (
@@ -69,7 +69,9 @@ class ClaimWriter(ByIdWriter):
     def _settling(
         self, gateway: Gateway, token: str, task: Task, context: sinks.SinkContext, done: ClaimProgress
     ) -> Iterator[Settler | LaneSettler]:
-        """By ids under one attempt, or by sequences under a lane for each producer; the sink is open meanwhile."""
+        """Opens the sink and yields the settler: by ids under one attempt, or by sequences under a
+        lane per producer.
+        """
         options, made = self.options, sinks.load(self.options.sink)()
         if isinstance(made, sinks.Deliver):
             sink = _named(made.open)(context)
@@ -104,10 +106,10 @@ class ClaimWriter(ByIdWriter):
             yield by_id
 
     def commit(self, messages: Sequence[TaskReport], batch_id: int | None) -> None:
-        """On the driver: record what was done and log it; every row was done when its task was."""
+        """On the driver: stores and logs the results; every row was done when its task was."""
         total = self.record(messages, batch_id)
         log.info(
-            "%s by %s: rows=%d written=%d suppressed=%d takeovers=%d (a row granted by takeover may be there twice)",
+            "%s by %s: rows=%d written=%d suppressed=%d takeovers=%d (a row granted by takeover may be written twice)",
             written_by(batch_id),
             self.options.known_by,
             total.row_count,
@@ -117,12 +119,12 @@ class ClaimWriter(ByIdWriter):
         )
 
     def abort(self, messages: Sequence[TaskReport]) -> None:
-        """Nothing to take back: what was completed stays written, and what was not is free when its lease is over."""
-        log.warning("the write failed; %d rows of it are written", sums(messages).written)
+        """Undoes nothing: completed rows stay written, and others are free once their lease expires."""
+        log.warning("the write failed; %d rows of it stay written", sums(messages).written)
 
 
 def _named(call: Callable[[T], R]) -> Callable[[T], R]:
-    """The sink's own call, whose errors say whose they are."""
+    """Wraps a call of the sink, so that its errors name the sink."""
 
     def named(argument: T) -> R:
         try:

@@ -1,8 +1,8 @@
-"""Writing rows that have ids, until each of them is done: by this attempt, or by another.
+"""Writes rows with ids until each is done, by this attempt or by another.
 
-1. Claim the ids of one batch. 2. Write what was granted. 3. Complete it. 4. Only then wait for what another attempt
-holds, and ask for that in a new call. A crash before 3 leaves the ids to whoever takes the lease over, and
-what it writes again is counted as a takeover.
+1. Claim the ids of one batch. 2. Write the granted rows. 3. Complete the claim. 4. Only then wait for ids held by other
+attempts, and claim those in a new call. After a crash before 3 another attempt takes the ids over once the lease
+expires, and its writes are counted as takeovers.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,11 +25,12 @@ Write = Callable[[pa.RecordBatch], None]
 
 @dataclass
 class ClaimProgress:
-    """Counts rows of a task as it goes.
+    """Row counts of a task so far.
 
-    `open`: handed to write() and not yet known to be completed; `written`: completed; `conflicts`: dropped, as
-    onConflict says, for their ids are written with other payloads; `unchecked`: handed to write() though the ledger was
-    down and nobody looked.
+    open        passed to write() and not known to be completed
+    written     completed
+    conflicts   dropped under onConflict=drop: their ids are written with other payloads
+    unchecked   passed to write() without a look-up, while the ledger was down
     """
 
     row_count: int = 0
@@ -41,10 +42,10 @@ class ClaimProgress:
     unchecked: int = 0
 
     def outcome(self, who: str) -> tuple[Outcome, str]:
-        """What is written so far, as an outcome and in words, for the end of an error's text."""
+        """Returns the rows written so far, as an outcome and as text for the end of an error message."""
         before = f"{self.written} rows were written and completed"
         if self.open:
-            handed = f"unknown: {self.open} rows were handed to the sink and are not known to be completed"
+            handed = f"unknown: {self.open} rows were passed to the sink and are not known to be completed"
             return Outcome.UNKNOWN, f"{handed}; {before}"
         if self.written:
             return Outcome.WRITTEN, f"{before} by {who}; nothing else was written"
@@ -52,11 +53,10 @@ class ClaimProgress:
 
 
 class Settler:
-    """Claims, writes and completes the rows of batches, one after another; `progress` says how far it has come, also
-    after an error.
+    """Claims, writes and completes the rows of batches, one after another; `progress` stays valid after an error.
 
-    Raises StillBusy when another attempt neither completes nor lets go: lease + 50 % after its last renewal seen;
-    PayloadConflict where an id is written with other `payloads` than these columns have, unless it is to `drop` those.
+    Raises StillBusy if another attempt neither completes nor releases its ids: at its lease + 50 % after its last
+    observed renewal. Raises PayloadConflict if an id is written with another payload, unless `on_conflict` is drop.
     """
 
     def __init__(
@@ -79,15 +79,15 @@ class Settler:
 
     @property
     def upto(self) -> dict[str, int]:
-        """Empty: ids have no order to be acked by."""
+        """Empty: ids have no order in which they could be acked."""
         return {}
 
     def close(self) -> None:
-        """Wait for the last renewal; claims nothing and releases nothing."""
+        """Waits for the last renewal; claims and releases nothing."""
         self._holder.close()
 
     def settle(self, batch: pa.RecordBatch) -> None:
-        """Return when every row of the batch is done. A bad id is found before any of them is claimed."""
+        """Returns once every row of the batch is done. Raises BadId before any id is claimed."""
         columns, payloads = columns_of(batch, self._id_names), payloads_of(batch, self._payload_names)
         self.progress.row_count += batch.num_rows
         for start, length in pieces([*columns, *payloads], 0, batch.num_rows):
@@ -110,7 +110,7 @@ class Settler:
                 self._wait(watch, claimed)
             rows, columns = rows.filter(again), [column.filter(again) for column in columns]
             payloads = [column.filter(again) for column in payloads]
-        self.progress.written += self.progress.open  # what was taken over meanwhile is done as well
+        self.progress.written += self.progress.open  # rows taken over from this attempt are done as well
         self.progress.open = 0
 
     def _claim(self, columns: list[pa.Array], payloads: list[pa.Array]) -> Claimed:
@@ -121,7 +121,7 @@ class Settler:
             raise PayloadConflict(f"{where}: {error}", outcome=error.outcome, count=error.count) from error
 
     def _written(self, rows: pa.RecordBatch, claimed: Claimed) -> bool:
-        """Write and complete what was granted; False when some of it was taken over, nobody says which."""
+        """Writes and completes the granted rows; False if some were taken over, it is unknown which."""
         if not self._holder.fresh(claimed) and self._holder.renew(self.attempt.gateway, claimed):
             self.let_go(claimed)
             return False
@@ -138,11 +138,11 @@ class Settler:
         return True
 
     def let_go(self, claimed: Claimed) -> None:
-        """Have a claim free again of which nothing was handed to write()."""
+        """Releases a claim of which nothing was passed to write()."""
         self.attempt.release(claimed)
 
     def hand_over(self, granted: pa.RecordBatch, claimed: Claimed) -> int:
-        """Have the rows written; how many of them were there before, which only a sink can know that is asked."""
+        """Writes the rows; returns how many the sink had before, which only a sink with `find` can tell."""
         self.progress.takeovers += claimed.verdicts.takeovers
         self._write(granted)
         return 0
@@ -153,7 +153,7 @@ class Settler:
 
 
 def pieces(columns: Sequence[pa.Array], start: int, length: int) -> Iterator[tuple[int, int]]:
-    """Cut a batch into claims that the gateway takes."""
+    """Splits a batch into claims within the gateway's limits, as (start, length)."""
     size_bytes = sum(column.slice(start, length).nbytes for column in columns)
     if length <= 1 or (length <= codecs.IDS_MAX and size_bytes <= codecs.BODY_BYTES_MAX // 2):
         if length:

@@ -1,6 +1,6 @@
-"""Makes the topic of a write that had no rows: whoever reads it finds its columns and nothing in it.
+"""Creates the topic of a write without rows, so that readers find its columns.
 
-Not where topics are Kafka's, since those are made by whoever runs the brokers.
+Kafka topics are not created: those belong to the operators of the brokers.
 """
 
 import logging
@@ -17,22 +17,22 @@ log = logging.getLogger("oncegate_spark")
 
 @dataclass(frozen=True)
 class EmptyWrite:
-    """Holds what the topic of a write is made of, where none of its rows made it. `schema`: Spark's."""
+    """Topic to create after a write without rows. `schema`: Spark's."""
 
     options: Options
     schema: Any
 
     def make_topic(self) -> None:
-        """On the driver, after the commit of a write that had no rows; no effect where the topic has columns.
+        """On the driver, after the commit of a write without rows; does nothing if the topic has columns.
 
-        Raises Refused where somebody has made it with others meanwhile, Unavailable.
+        Raises Refused if it was created with other columns meanwhile, and Unavailable.
         """
         options = self.options
         if options.write == "claim":
             return
         columns = arrow_schema(self.schema)
         if columns is None:
-            log.warning("topic %s is not made by a write of no rows: a column has no type in Arrow", options.topic)
+            log.warning("topic %s is not created by a write without rows: a column has no Arrow type", options.topic)
             return
         with planning_gateway(options) as gateway:
             try:
@@ -43,4 +43,4 @@ class EmptyWrite:
             if "topics_at" in gateway.describe():
                 return
             gateway.create_topic(options.topic, schema=columns)
-            log.info("topic %s is made by a write of no rows", options.topic)
+            log.info("topic %s was created by a write without rows", options.topic)

@@ -1,4 +1,4 @@
-"""Says what a job is promised, and why, before it runs: by the options and the plan, as its writer would read them."""
+"""Explains the guarantee of a write before it runs, from its options and plan."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,16 +14,19 @@ from oncegate_spark.spark.writers import check_schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Of Spark's own streaming sources those that cannot give a batch's rows a second time.
+# Spark's streaming sources that cannot deliver a batch's rows again.
 NOT_REPLAYABLE = {"socket", "textsocket"}
 
 
 @dataclass(frozen=True)
 class JobPromise:
-    """Holds what a job is promised; `str` is the text for people.
+    """Guarantee of a write; `str` formats it for people.
 
-    write: the mode; guarantee: effectively_once or at_least_once. keeps: in words. because: what it rests on. unless:
-    where it does not hold.
+    write      the write mode
+    guarantee  effectively_once or at_least_once
+    keeps      the promise, in words
+    because    its preconditions that hold
+    unless     its limits
     """
 
     write: str
@@ -39,10 +42,10 @@ class JobPromise:
 
 
 def explain_job(df: "DataFrame", **options: object) -> JobPromise:
-    """Returns what a write of `df` through format("oncegate") with these options is promised, and why.
+    """Returns the guarantee of a write of `df` through format("oncegate") with these options, and its reasons.
 
-    Asks no gateway and runs no job. `options`: as .option() takes them, true and false as Python has them too. Raises
-    BadOption and BadId for what the write would be refused for on the driver.
+    Contacts no gateway and runs no job. `options`: as for .option(); Python's booleans are accepted. Raises BadOption
+    and BadId where the driver would reject the write.
     """
     texts = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in options.items()}
     read = check_schema(Options.read(texts, df.columns), df.schema)
@@ -57,7 +60,7 @@ def explain_job(df: "DataFrame", **options: object) -> JobPromise:
 
 @dataclass(frozen=True)
 class _Reasons:
-    """Reads the options, and the analyzed plan where Spark shows one."""
+    """Derives reasons from the options, and from the analyzed plan where Spark provides one."""
 
     options: Options
     is_stream: bool
@@ -66,23 +69,23 @@ class _Reasons:
     def because(self) -> list[str]:
         lines = [self._chosen()]
         if self.options.write in ("ids", "claim"):
-            lines.append(f"a row is known again by its {self.options.known_by}")
+            lines.append(f"a row is recognised by its {self.options.known_by}")
         if self.options.write == "staged":
-            lines.append(f"a batch is known again by {self._name()}")
+            lines.append(f"a batch is recognised by {self._name()}")
         if self.options.is_scoped:
-            lines.append("scope=retry: ids count as long as Spark may run their batch again, and no longer")
+            lines.append("scope=retry: ids are kept only as long as Spark may retry their batch")
         if self.is_stream and self.options.write == "staged" and self.options.checkpoint:
-            lines.append(f"a replayed batch is compared by its input, in the checkpoint {self.options.checkpoint}")
+            lines.append(f"the input of a replayed batch is compared, in the checkpoint {self.options.checkpoint}")
         if self.plan is not None and bool(self.plan.deterministic()):
-            lines.append("nothing in the plan is another at each run, as far as Spark says so")
+            lines.append("the plan is deterministic, according to Spark")
         return lines
 
     def _chosen(self) -> str:
         raw, write = self.options.raw, self.options.write
         if "write" in raw:
-            return f"write={write} is given"
+            return f"write={write} is set"
         return (
-            f"guarantee={raw['guarantee']} chooses write={write}"
+            f"guarantee={raw['guarantee']} selects write={write}"
             if "guarantee" in raw
             else f"write={write} is the default"
         )
@@ -95,7 +98,7 @@ class _Reasons:
     def unless(self) -> list[str]:
         lines = [*self._of_names(), *self._of_plan()]
         if self.options.on_conflict == "drop":
-            lines.append("onConflict=drop: a row whose id is written with another payload is dropped, and counted")
+            lines.append("onConflict=drop: a row whose id is written with another payload is dropped and counted")
         return lines
 
     def _of_names(self) -> list[str]:
@@ -103,48 +106,48 @@ class _Reasons:
             return []
         if not self.is_stream and (self.options.app is None or self.options.version is None):
             return [
-                "outside foreachBatch this batch job has no name, and its first task is refused: give it txnAppId and "
+                "outside foreachBatch this batch job has no name, and its first task will fail: set txnAppId and "
                 "txnVersion"
             ]
         if self.is_stream and not self.options.checkpoint:
             return [
-                "no checkpoint is named here: a batch that is replayed with other rows than before is refused as "
-                "BATCH_CONFLICT, and stops the query"
+                "no checkpoint is set: a batch replayed with other rows than before is refused with BATCH_CONFLICT, "
+                "which stops the query"
             ]
         if self.options.first_wins:
             return [
-                "onReplayMismatch=first_wins: a batch that comes again with other rows is dropped where its input is "
-                "unknown; where it is known to be another one, the batch is refused"
+                "onReplayMismatch=first_wins: a batch repeated with other rows is dropped if its input is unknown, and "
+                "refused if its input is known to differ"
             ]
         return []
 
     def _of_plan(self) -> list[str]:
         if self.plan is None:
-            return ["Spark Connect shows no plan: whether it makes other rows at each run is not to be seen"]
+            return ["Spark Connect provides no plan, so whether it is deterministic is unknown"]
         lines = []
         if not bool(self.plan.deterministic()):
             what = (
-                "an id that is made by it is a new id at each run, and never a duplicate"
+                "an id computed by it is new in each run, and never a duplicate"
                 if self.options.write in ("ids", "claim")
-                else "of a batch that is run again the rows that were published first stay"
+                else "if a batch is run again, the rows published first stay"
                 if self.options.write == "staged"
                 else "a batch that is run again has other rows"
             )
-            lines.append(f"the plan makes other values at each run (uuid(), rand() or the like): {what}")
+            lines.append(f"the plan is not deterministic (uuid(), rand() or similar): {what}")
         sources = sorted(set(_sources(self.plan)) & NOT_REPLAYABLE)
         if any(map(reads_uncommitted, kafka_options(self.plan))):
             lines.append(UNCOMMITTED)
         return [
             *lines,
             *(
-                f"source {source} cannot be read again: what was lost before it was written is lost"
+                f"source {source} cannot be read again: rows lost before they were written stay lost"
                 for source in sources
             ),
         ]
 
 
 def _sources(plan: Any) -> list[str]:
-    """The names of a stream's sources, in lower case."""
+    """Returns the names of a stream's sources, in lower case."""
     leaves = plan.collectLeaves()
     nodes = (leaves.apply(n) for n in range(leaves.size()))
     return [str(node.sourceName()).lower() for node in nodes if str(node.nodeName()).startswith("StreamingRelation")]

@@ -1,8 +1,7 @@
-"""Writes with `write=ids`: the executors append rows that have ids to a topic; each takes effect once, whoever
-sends it again.
+"""Write mode ids: the tasks append rows with ids or sequences to a topic; each takes effect once, whoever repeats it.
 
-Claim, row and completion are one entry of the ledger, so no attempt can die in between. Rows are visible at once, not
-when the batch ends: a write that fails leaves those it has written, and the next try drops them by their ids.
+Claim, row and completion are one ledger entry, so no attempt can die in between. Rows are visible at once, not when the
+batch ends: a failed write leaves its rows, and the retry drops them by their ids.
 """
 
 import logging
@@ -31,10 +30,10 @@ log = logging.getLogger("oncegate_spark")
 
 
 class IdsWriter(ByIdWriter):
-    """Appends the rows that are new by their ids, or by their sequences, to a topic of the gateway."""
+    """Appends rows with new ids, or new sequences, to a topic of the gateway."""
 
     def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> TaskReport:
-        """In a task: append its rows, each once. Raises TaskFailed, which says what is written."""
+        """In a task: appends its rows, each once. Raises TaskFailed, which reports the rows written."""
         options, done = self.options, Written()
         with (
             task_errors(options, task, lambda error: _outcome(error, done)),
@@ -94,7 +93,7 @@ class IdsWriter(ByIdWriter):
             return row_count, lanes.upto, lanes.leading
 
     def commit(self, messages: Sequence[TaskReport], batch_id: int | None) -> None:
-        """On the driver: record what was done and log it; every row was done when its task was."""
+        """On the driver: stores and logs the results; every row was done when its task was."""
         total = self.record(messages, batch_id)
         log.info(
             "%s by %s to topic %s: rows=%d written=%d suppressed=%d own=%d takeovers=%d",
@@ -109,17 +108,17 @@ class IdsWriter(ByIdWriter):
         )
 
     def abort(self, messages: Sequence[TaskReport]) -> None:
-        """Nothing to take back: what is written stays, and is dropped when it comes again."""
+        """Undoes nothing: written rows stay, and are dropped when they are repeated."""
         log.warning(
-            "write=ids: the write failed; at least %d rows of it are in topic %s, and its next try drops them",
+            "write=ids: the write failed; at least %d rows of it stay in topic %s, and the retry drops them",
             sums(messages).written,
             self.options.topic,
         )
 
 
 def _outcome(error: OncegateError, done: Written) -> tuple[Outcome, str]:
-    """`error` tells of the rows it was raised for; `done` are those before them."""
-    before = f"{done.rows + done.own} rows were written by this task before them; its retry drops what is written"
+    """Returns the effect of a failed task: `error` covers its last request, `done` the rows before."""
+    before = f"{done.rows + done.own} rows were written by this task before; its retry drops them"
     if error.outcome is Outcome.UNKNOWN:
         return Outcome.UNKNOWN, f"unknown: whether the last rows sent were written; {before}"
     if error.outcome is Outcome.WRITTEN or done.rows or done.own:

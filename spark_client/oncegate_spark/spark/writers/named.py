@@ -1,8 +1,8 @@
-"""Names a batch of foreachBatch for a sink that the gateway does not write: its state, and a number that fences.
+"""Named batches of foreachBatch for external sinks: the state of a batch, and a fencing number.
 
-1. The attempt registers, which gives its fence. 2. The gateway says whether the name is committed. 3. The function
-writes. 4. The name is committed, with the digest of the batch's input and no rows. Who died between 3 and 4 has
-written: whoever comes next finds the batch OPEN and sees in the sink itself, by the name beside the rows.
+1. The attempt registers, which gives its fence. 2. The gateway returns whether the name is committed. 3. The function
+writes. 4. The name is committed, with the digest of the batch's input and no rows. An attempt that dies between 3 and 4
+has written: the next one gets the state OPEN, and checks in the sink itself, by the name stored with the rows.
 """
 
 import logging
@@ -21,10 +21,10 @@ from oncegate_spark.protocol.outage import BLOCK, check_without_rows
 from oncegate_spark.spark.checkpoint import BatchInput, DriverNotes, local_folder
 from oncegate_spark.sync.gateway import Gateway
 
-WRITE_ID = "foreach_batch"  # no write to a topic of the sink's name is taken for this one
+WRITE_ID = "foreach_batch"  # distinguishes it from writes to a topic with the sink's name
 UNKNOWN_INPUT = (
-    "the input of this batch is unknown, so a deleted or restored checkpoint could not be told from a replay, and rows "
-    'would be left out in silence. Give the query\'s own: foreach_batch(fn, named=…, checkpoint="…"); '
+    "the input of this batch is unknown: a deleted or restored checkpoint would look like a replay, and rows would be "
+    'skipped silently. Pass the query\'s checkpoint: foreach_batch(fn, named=…, checkpoint="…"); '
     "nothing was written"
 )
 
@@ -33,13 +33,14 @@ log = logging.getLogger("oncegate_spark")
 
 @dataclass(frozen=True)
 class NamedBatch:
-    """Names one batch of one job for one sink, and this attempt at it.
+    """One batch of a job for one sink, and this attempt at it.
 
-    name    the same text at every attempt, and no other batch's: `<app>@<sink>/<number>`
-    state   OPEN: the gateway knows of no attempt that has written it to the end; one may have, and died before it
-            could say so. COMMITTED: the function has returned for this name and this input
-    fence   this attempt's number: greater than those of all attempts before, at this batch or another one of `job`
-    job     `<app>@<sink>`, in which numbers and fences grow
+    name    the same text for every attempt, and for no other batch: `<app>@<sink>/<number>`
+    state   OPEN: no attempt is known to have finished it; one may have written everything and died before its
+        commit.
+            COMMITTED: the function has returned for this name and this input
+    fence   number of this attempt, greater than those of all earlier attempts at any batch of `job`
+    job     `<app>@<sink>`, within which numbers and fences increase
     number  Spark's batch id
     """
 
@@ -52,13 +53,14 @@ class NamedBatch:
 
 @dataclass(frozen=True)
 class NamedBatches:
-    """Says where the batches of a job are named, and for which sink.
+    """Gateway, sink and job of named batches.
 
-    sink     any name for the place that is written to: letters, digits, `_ . -`
-    app      names the job, also after its checkpoint was deleted; without it the query's id does
-    replays  the function is called for committed batches too, with that state: for a sink that may have lost them
-    on_down  while the gateway is down, before the function is called: "block" tries for `timeout_ms`, "fail" fails the
-             batch at once. The commit behind it is tried for `timeout_ms` in either case
+    sink     any name for the external sink: letters, digits, `_ . -`
+    app      names the job, even after its checkpoint was deleted; by default the query's id
+    replays  also calls the function for committed batches: for a sink that may have lost them
+    on_down  while the gateway is down, before the function is called: "block" retries for `timeout_ms`, "fail"
+        fails
+             the batch at once. The commit afterwards always retries for `timeout_ms`
     """
 
     url: str
@@ -73,18 +75,19 @@ class NamedBatches:
     def __post_init__(self) -> None:
         check_without_rows(self.on_down)
         if not names.TOPIC.fullmatch(self.sink):
-            raise BadOption(f"sink {self.sink!r}: letters, digits, _ . -, at most 249; nothing was written")
+            raise BadOption(f"sink {self.sink!r} must be at most 249 of letters, digits, _ . -; nothing was written")
 
     @contextmanager
     def begun(self, notes: DriverNotes, query: str | None) -> Iterator[NamedBatch | None]:
-        """Around the function: register, look, and commit once it has returned; None where it is not to be called.
+        """Runs around the function: registers, looks the name up, and commits it afterwards; yields None to skip the
+        function.
 
-        Raises BatchConflict where the name is committed with other input, BadOption where the input is unknown,
-        NoIdentity without a name: before the function. After it nothing is committed where it raised.
+        Raises BatchConflict if the name is committed with other input, BadOption if the input is unknown, NoIdentity
+        without a name: all before the function. If the function raises, nothing is committed.
         """
         app, read = self.app or query, notes.input
         if app is None:
-            raise NoIdentity('nothing names this batch: add NamedBatches(app="<a name for this job>")')
+            raise NoIdentity('this batch has no name: add NamedBatches(app="<name of this job>"); nothing was written')
         if read is None:
             raise BadOption(UNKNOWN_INPUT)
         name, job = names.BatchName(app, str(read.number), self.sink, WRITE_ID), f"{app}@{self.sink}"
@@ -99,11 +102,11 @@ class NamedBatches:
         ) as gateway:
             fence = gateway.driver(job).register().epoch
             is_committed = gateway.abort(name, ())
-            if is_committed:  # whether this is its replay, or another input under its number
+            if is_committed:  # raises BatchConflict unless this is its replay
                 gateway.commit(name, _order(read, notes.run))
             batch = NamedBatch(f"{job}/{read.number}", "COMMITTED" if is_committed else "OPEN", fence, job, read.number)
             if is_committed and not self.replays:
-                log.info("%s is committed: its function has returned before, and is not called again", batch.name)
+                log.info("%s is committed: its function returned before, and is skipped", batch.name)
                 yield None
             else:
                 yield batch
@@ -113,7 +116,7 @@ class NamedBatches:
 
 
 def _order(read: BatchInput, run: str | None) -> dict[str, object]:
-    """A commit without rows: what it names is elsewhere."""
+    """Returns a commit without rows: they are in the external sink."""
     return {
         "run": run,
         "nonce": uuid.uuid4().hex,

@@ -1,5 +1,4 @@
-"""Writes with `write=plain`: every retry writes again. At least once on purpose, and the baseline of every
-comparison."""
+"""Write mode plain: every retry writes again. At least once, for jobs that accept duplicates and for comparisons."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -21,7 +20,7 @@ log = logging.getLogger("oncegate_spark")
 
 @dataclass(frozen=True)
 class TaskProduced:
-    """What one task tells the driver: how many rows it has written."""
+    """Number of rows that one task wrote, for the driver."""
 
     rows: int
     task_mark: TaskMark
@@ -29,7 +28,7 @@ class TaskProduced:
 
 
 class PlainWriter:
-    """Appends every row to a topic of the gateway, again at each retry."""
+    """Appends every row to a topic of the gateway, again in each retry."""
 
     def __init__(self, options: Options, read: BatchInput | None, fit: Fit = AS_THEY_COME) -> None:
         self.options = options
@@ -37,12 +36,12 @@ class PlainWriter:
         self.mark = stored_mark(options)
 
     def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> TaskProduced:
-        """In a task: append its rows. Raises TaskFailed, which says what is written."""
+        """In a task: appends its rows. Raises TaskFailed, which reports the rows written."""
         options, rows = self.options, 0
 
         def written(error: OncegateError) -> tuple[Outcome, str]:
             if error.outcome is Outcome.UNKNOWN:
-                return Outcome.UNKNOWN, f"unknown: whether the last chunk was written after {rows} rows that were"
+                return Outcome.UNKNOWN, f"unknown: whether the last chunk was written; {rows} rows before it were"
             if rows:
                 return Outcome.WRITTEN, f"{rows} rows were written by this task; its retry writes them again"
             return Outcome.NOT_WRITTEN, "nothing was written by this task"
@@ -53,7 +52,7 @@ class PlainWriter:
             return TaskProduced(rows, task_mark(options, task, gateway), mailbox_of(task))
 
     def commit(self, messages: Sequence[TaskProduced], batch_id: int | None) -> None:
-        """On the driver: keep the mark, and warn that retries write duplicates."""
+        """On the driver: stores the ledger position, and warns that retries write duplicates."""
         marks = [message.task_mark for message in messages]
         for task in marks:
             store_mark(self.options, marks, task.mark)
@@ -62,13 +61,13 @@ class PlainWriter:
             leave(messages[0].mailbox, WriteCounts(mode="plain", target=self.options.topic, rows=rows, written=rows))
         log.warning(
             "write=plain: %d rows are in topic %s AT LEAST once; retries write duplicates. "
-            'For once: .option("write", "staged")',
+            'To write each once: .option("write", "staged")',
             rows,
             self.options.topic,
         )
 
     def abort(self, messages: Sequence[TaskProduced]) -> None:
-        """Nothing to take back: what is written stays."""
+        """Undoes nothing: written rows stay."""
         rows = sum(message.rows for message in messages)
         log.warning(
             "write=plain: the write failed, and at least %d rows of it stay in topic %s", rows, self.options.topic

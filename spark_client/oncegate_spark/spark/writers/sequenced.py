@@ -1,8 +1,8 @@
-"""The lanes that one attempt of a task writes: rows of one producer, in the order of its source.
+"""Lanes of one task attempt: the rows of each producer, in the order of its source.
 
-A lane is registered when its first row comes, waiting while another attempt's lease lives, and closed when the task
-ends. Sequences are claimed in order; between two claims of a lane the later one names the last sequence seen before it,
-never one that this task has not seen: nothing that was never listed is ever covered.
+A lane is registered at its first row, waiting while another attempt's lease is live, and closed when the task ends.
+Sequences are claimed in order. Each claim names the last sequence that this task has seen before it, never an unseen
+one, so that no unlisted sequence is ever covered.
 """
 
 import logging
@@ -24,11 +24,12 @@ from oncegate_spark.sync.gateway import Gateway
 from oncegate_spark.sync.lease import Holder
 from oncegate_spark.sync.producers import Producer
 
-CLOSE_TIMEOUT_MS = 2_000  # a courtesy: a lease that is not closed ends by itself
+CLOSE_TIMEOUT_MS = 2_000  # best effort: an unclosed lease expires by itself
 WAYS_ON = (
-    "one task has to hold a contiguous range of a lane, in the order of its source. So it is behind a Kafka source "
-    "without minPartitions and maxRecordsPerPartition, also through filters and new columns; behind a join, an "
-    'aggregate, a sort or a repartition it is not: write there with .option("idCol", …), or with '
+    "one task must have a contiguous range of a lane, in the order of its source. This holds after a Kafka source "
+    "without "
+    "minPartitions and maxRecordsPerPartition, also through filters and new columns; it does not hold after a join, an "
+    'aggregate, a sort or a repartition: write there with .option("idCol", …), or with '
     '.option("write", "staged")'
 )
 
@@ -37,10 +38,10 @@ log = logging.getLogger("oncegate_spark")
 
 @dataclass
 class TaskLane:
-    """Follows one lane of the source through a task.
+    """One lane as this task writes it.
 
-    One lane as this task writes it. `last`: the last sequence that this task has seen of it. `leading`: how many of its
-    first rows another epoch has written; `leads`: all so far.
+    `last`: last sequence that the task has seen. `leading`: number of its first rows that another epoch has written;
+    `leads`: all rows so far are such.
     """
 
     producer: Producer
@@ -49,17 +50,17 @@ class TaskLane:
     leads: bool = True
 
     def note(self, verdicts: Verdicts) -> None:
-        """Count what is not this task's of the first rows."""
+        """Counts the first rows that are not this task's."""
         if self.leads:
             self.leading += verdicts.leading
             self.leads = verdicts.leading == len(verdicts.data)
 
 
 class Lanes:
-    """All lanes of one attempt, by the producer that a row names; each under the attempt's token.
+    """All lanes of one attempt, by the producer named in a row, under the attempt's token.
 
-    A lane leads from a part of the source to one target, so the gateway knows it by both: "events-3@departures". Two
-    writes of one source to two targets are two lanes.
+    A lane leads from a part of the source to one target, and the gateway identifies it by both: "events-3@departures".
+    Two writes of one source to two targets are two lanes.
     """
 
     def __init__(
@@ -81,18 +82,18 @@ class Lanes:
 
     @property
     def upto(self) -> dict[str, int]:
-        """The last sequence seen of each producer, by the gateway's name for it."""
+        """Last sequence of each producer, by its name at the gateway."""
         return {lane.producer.name: lane.last for lane in self._lanes.values() if lane.last is not None}
 
     @property
     def leading(self) -> dict[str, int]:
-        """How many of the first rows of each producer another epoch has written, where any are."""
+        """Number of first rows of each producer that another epoch has written; producers without any are left out."""
         return {lane.producer.name: lane.leading for lane in self._lanes.values() if lane.leading}
 
     def parts(self, rows: pa.Table, size: int = codecs.IDS_MAX) -> Iterator[tuple[TaskLane, pa.Table, pa.UInt64Array]]:
-        """The rows lane by lane with their sequences, at most `size` together; each is to be done before the next.
+        """Yields the rows lane by lane with their sequences, at most `size` at once; finish each before the next.
 
-        Raises BadId, and OutOfOrder with the ways on, before the first of them, so before any effect of these rows.
+        Raises BadId, and OutOfOrder with the remedies, before yielding anything, hence before any effect of these rows.
         """
         parts = [(name, part, self._ordered(name, part)) for name, part in self._by_producer(rows)]
         for name, part, sequences in parts:
@@ -117,13 +118,13 @@ class Lanes:
         sequences = uint64_column(rows.column(self._names[1]), f"sequenceCol {self._names[1]}")
         last = self._lanes[name].last if name in self._lanes else None
         if not increasing(sequences) or (last is not None and sequences[0].as_py() <= last):
-            raise OutOfOrder(f"rows of producer {name} do not come in the order of their sequences: {WAYS_ON}{NOTHING}")
+            raise OutOfOrder(f"rows of producer {name} are not in the order of their sequences: {WAYS_ON}{NOTHING}")
         return sequences
 
     def _lane(self, name: str) -> TaskLane:
         lane = self._lanes.get(name)
         if lane is None:
-            # A target is percent-encoded: what stands behind the last @ is the target, whatever the row's name has.
+            # A target is percent-encoded, so the text after the last @ is the target, whatever the row's name contains.
             own, source_id = source_of(name)
             full, attempt = f"{own}@{self._target}", {"driver": self._driver, "token": self._token}
             producer = self._gateway.producer(full, **attempt, lease_ms=self._lease_ms, source_id=source_id)
@@ -135,21 +136,21 @@ class Lanes:
         return lane
 
     def close(self) -> None:
-        """End every lease, so that a retry, or the next batch, need not wait for it."""
+        """Ends every lease, so that a retry, or the next batch, need not wait for it."""
         for name, lane in self._lanes.items():
             try:
                 lane.producer.close(CLOSE_TIMEOUT_MS)
             except OncegateError as error:
-                log.warning("producer %s is not closed, its lease ends by itself: %s", name, error)
+                log.warning("producer %s could not be closed; its lease expires by itself: %s", name, error)
                 if isinstance(error, Unavailable):
-                    return  # nor would the others be
+                    return  # the gateway is down; the other calls would fail too
 
 
 class LaneSettler:
-    """Claims, writes and completes rows, lane by lane; `progress` tells how far it has come, also after an error.
+    """Claims, writes and completes rows lane by lane; `progress` stays valid after an error.
 
-    BUSY, FENCED, GAP and OUT_OF_ORDER raise: a task that is answered so must not succeed, since Spark would take its
-    empty success, and kill the attempt that does the work.
+    BUSY, FENCED, GAP and OUT_OF_ORDER raise: Spark would otherwise accept the task's empty success, and kill the
+    attempt that does the work.
     """
 
     def __init__(self, gateway: Gateway, lanes: Lanes, write: Write, progress: ClaimProgress) -> None:
@@ -160,21 +161,21 @@ class LaneSettler:
 
     @property
     def upto(self) -> dict[str, int]:
-        """What the driver may ack once nobody runs this task again: the last sequence of each producer."""
+        """Last sequence of each producer, for the ack once this task can no longer be retried."""
         return self._lanes.upto
 
     @property
     def leading(self) -> dict[str, int]:
-        """As of `Lanes`."""
+        """Number of first rows of each producer that another epoch has written."""
         return self._lanes.leading
 
     def close(self) -> None:
-        """Wait for the last renewal, and end every lane's lease."""
+        """Waits for the last renewal, and ends every lane's lease."""
         self._holder.close()
         self._lanes.close()
 
     def settle(self, batch: pa.RecordBatch) -> None:
-        """Return when every row of the batch is done."""
+        """Returns once every row of the batch is done."""
         self.progress.row_count += batch.num_rows
         for lane, rows, sequences in self._lanes.parts(pa.Table.from_batches([batch])):
             self._settle(lane, rows, sequences)
@@ -201,9 +202,9 @@ class LaneSettler:
 def produced(
     lane: TaskLane, topic: str, rows: pa.Table, sequence_col: str, keys: Sequence[str], **payload: Any
 ) -> Iterator[Produced]:
-    """Append rows of one lane to a topic, in requests that the gateway takes. Raises as `LaneSettler`.
+    """Appends rows of one lane to a topic, in requests within the gateway's limits. Raises like `LaneSettler`.
 
-    payload: digest_cols and on_conflict, as `Producer.produce` takes them.
+    `payload`: digest_cols and on_conflict of `Producer.produce`.
     """
     prev = lane.last
     for part, body in codecs.portions(rows.to_batches()):
@@ -218,9 +219,9 @@ def produced(
 
 
 def all_ours(verdicts: Verdicts, producer: Producer) -> None:
-    """Raises StillBusy for what is neither written nor this attempt's to write."""
+    """Raises StillBusy for sequences that are neither written nor granted to this attempt."""
     if verdicts.unsettled:
         raise StillBusy(
-            f"{verdicts.unsettled} sequences of producer {producer.name} are neither written nor this attempt's: they "
-            "belong to an earlier request of it; they were not written by this one"
+            f"{verdicts.unsettled} sequences of producer {producer.name} are neither written nor granted to this "
+            "request: an earlier request of the producer holds them; they were not written by this one"
         )

@@ -1,7 +1,7 @@
-"""Writing granted rows into a sink that can be asked (`oncegate_spark.delivery`): what is in doubt it settles itself.
+"""Writes granted rows into a sink with `find` (`oncegate_spark.delivery`), and resolves rows in doubt by asking it.
 
-As `claim_loop`, but for what it does between claim and completion: of rows whose earlier holder is gone, and of those
-whose answer was lost, the sink is asked first. So a killed task makes no copy where the sink keeps its promise.
+Like `claim_loop`, except between claim and completion: for rows taken over from an earlier holder, and after a lost
+reply, the sink is asked first. So a killed task causes no duplicate if the sink keeps its guarantee.
 """
 
 import json
@@ -22,16 +22,14 @@ from oncegate_spark.spark.sinks import Deliver
 from oncegate_spark.spark.writers.claim_loop import ClaimProgress, Settler
 from oncegate_spark.sync.attempt import Attempt
 
-NO_LANES = (
-    f"a sink of Deliver finds records by their ids: write them with idCol, not producerCol and sequenceCol{NOTHING}"
-)
+NO_LANES = f"a sink of Deliver finds records by their ids: use idCol, not producerCol and sequenceCol{NOTHING}"
 
 
 class AskingSettler(Settler):
-    """Claims, writes and completes rows; each is a record of one sink, known there by the text of its id.
+    """Claims, writes and completes rows; each is a record of one sink, identified by the text of its id.
 
-    Raises BadOption for rows without ids; then as `Settler`, InDoubt where the sink does not say what it has, and
-    SinkRefused where it refuses some.
+    Raises BadOption for rows without ids; otherwise like `Settler`, and InDoubt if the sink cannot tell which records
+    it has, SinkRefused if it rejects some.
     """
 
     def __init__(self, attempt: Attempt, made: Deliver, sink: AskedSink, options: Options, done: ClaimProgress) -> None:
@@ -41,23 +39,23 @@ class AskingSettler(Settler):
         super().__init__(attempt, options.id_names, _written_here, done, options.lease_ms, *payloads)
         self._sink, self._made, self._names = sink, made, options.id_names
         self._writing = Writing(attempt.gateway, sink)
-        # Ids that this task handed over under a claim that was then taken over from it.
+        # Ids that this task wrote under a claim that was then taken over from it.
         self._handed: set[str] = set()
 
     def settle(self, batch: pa.RecordBatch) -> None:
-        """Return when every row of the batch is done; so many rows share a claim as the sink writes together."""
+        """Returns once every row of the batch is done. A claim has at most the sink's `records_max` rows."""
         self._made.check(batch.schema.names)
         size = checked((), self._sink)
         for start in range(0, batch.num_rows, size):
             super().settle(batch.slice(start, size))
 
     def let_go(self, claimed: Claimed) -> None:
-        """Have it free, unless something of it is in doubt: whoever comes next would not be told so."""
+        """Releases a claim unless something of it is in doubt: the next claim would not be reported as a takeover."""
         if not claimed.verdicts.takeovers and not self._handed:
             super().let_go(claimed)
 
     def hand_over(self, granted: pa.RecordBatch, claimed: Claimed) -> int:
-        """Write what the sink has not; how many rows it had."""
+        """Writes the records that the sink does not have; returns how many it had."""
         records = self.records(granted)
         verdicts = claimed.verdicts
         is_doubtful = pc.or_(verdicts.in_doubt, verdicts.unchecked).filter(verdicts.may_write).to_pylist()
@@ -74,7 +72,7 @@ class AskingSettler(Settler):
         return len(records) - written
 
     def records(self, rows: pa.RecordBatch) -> list[Record]:
-        """Each row as a record: the text of its id, or a JSON array of texts where ids are of several columns."""
+        """Returns each row as a record: its id as text, or as a JSON array of texts for ids of several columns."""
         row_values = rows.to_pylist()
         ids = [[_text(row[name]) for name in self._names] for row in row_values]
         texts = [row_id[0] if len(row_id) == 1 else json.dumps(row_id, separators=(",", ":")) for row_id in ids]
@@ -82,7 +80,7 @@ class AskingSettler(Settler):
 
 
 def _text(value: Any) -> str:
-    """As the gateway knows it: the same whatever the session's time zone, a column's unit or a decimal's scale."""
+    """Returns an id's canonical text as in the gateway, independent of time zone, unit and scale."""
     if isinstance(value, Decimal):
         text = format(value, "f")
         return text.rstrip("0").rstrip(".") if "." in text else text

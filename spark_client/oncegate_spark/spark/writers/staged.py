@@ -1,7 +1,7 @@
-"""Writes with `write=staged`: rows are staged by the tasks and published by the driver, all or nothing, once per name.
+"""Write mode staged: rows are staged by the tasks and published by the driver, all or nothing, once per name.
 
-1. Each attempt of a task stages its rows under a token of its own. 2. The driver commits the tokens of those attempts
-that succeeded. Nobody sees a row before 2, and whatever else was staged under the name is dropped by it.
+1. Each attempt of a task stages its rows under a token of its own. 2. The driver commits the tokens of the successful
+attempts. No row is visible before 2, which also drops everything else staged under the name.
 """
 
 import logging
@@ -48,19 +48,20 @@ from oncegate_spark.sync.gateway import Gateway
 
 log = logging.getLogger("oncegate_spark")
 
-ABORT_TIMEOUT_MS = 5_000  # a courtesy: what is not aborted is dropped by the commit, or by its age
-NOT_TOLD = "inside foreachBatch Spark does not tell a write where the checkpoint is"
+ABORT_TIMEOUT_MS = 5_000  # best effort: stages that are not aborted are dropped by the commit, or by their age
+NOT_TOLD = "inside foreachBatch Spark does not pass the checkpoint to a write"
 TELLING = 'oncegate_spark.foreach_batch(fn), or .option("checkpointLocation", "<the query\'s>") on this write'
 NOTHING_WRITTEN = "nothing was written by this task (staged rows are not visible before the driver's commit)"
 
 
 @dataclass(frozen=True)
 class TaskStaged:
-    """Tells the driver what one attempt has staged. `fingerprint`: sum modulo 2^128 of the gateway's, over its chunks.
+    """Stages of one task attempt, for the driver. `fingerprint`: sum of the gateway's over its chunks, modulo 2^128.
 
-    `batch`: Spark's batch id, None outside a stream; `by_query`: the name is the query's own, without txnAppId;
-    `is_noted`: foreach_batch has looked for the input, and has warned where it is unknown. `source_offsets`: of the
-    input, in the message of partition 0 alone, for they may be long.
+    batch           Spark's batch id, None outside a stream
+    by_query        the name is the query's own, without txnAppId
+    is_noted        foreach_batch has read the input, or warned that it is unknown
+    source_offsets  of the input; only in the message of partition 0, since they may be long
     """
 
     name: BatchName
@@ -89,7 +90,7 @@ class StagedWriter:
         self.owner = uuid.uuid4().hex
 
     def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> TaskStaged:
-        """In a task: stage its rows under this attempt's token. Raises TaskFailed; nothing is visible then."""
+        """In a task: stages its rows under this attempt's token. Raises TaskFailed; nothing is visible then."""
         options = self.options
         with task_errors(options, task, lambda error: (Outcome.NOT_WRITTEN, NOTHING_WRITTEN)):
             name, rows_in = name_of(options, task), self.fit.applied(batches, task)
@@ -108,13 +109,15 @@ class StagedWriter:
                 return TaskStaged(name, task.batch, by_query, task.run, token, *count, read, *notes, source)
 
     def _owner(self, task: Task) -> str:
-        """A later run of a query replaces an older one's stages; two batch jobs may well run side by side."""
+        """Returns the owner of stages: a later run of a query replaces an earlier one's; batch jobs may run
+        concurrently.
+        """
         return f"run:{task.run}" if task.run else f"job:{self.owner}"
 
     def _stage(
         self, gateway: Gateway, name: BatchName, owner: str, token: str, batches: Iterator[pa.RecordBatch]
     ) -> tuple[int, int, int]:
-        """All of it, also when the name is committed already: the gateway compares a replay by its fingerprint."""
+        """Stages all rows, even if the name is committed: the gateway compares a replay by its fingerprint."""
         count = rows = fingerprint = 0
 
         def stage(numbered: tuple[int, tuple[memoryview, int]]) -> Kept:
@@ -128,9 +131,9 @@ class StagedWriter:
         return count, rows, fingerprint
 
     def commit(self, messages: Sequence[TaskStaged], batch_id: int | None) -> None:
-        """On the driver: publish what the successful attempts have staged.
+        """On the driver: publishes the stages of the successful attempts.
 
-        Raises BatchConflict, SecondWrite, BatchForgotten and MissingStage as `errors` says, BrokenMessages where the
+        Raises BatchConflict, SecondWrite, BatchForgotten and MissingStage (see `errors`), and BrokenMessages if the
         tasks' messages are not of one batch.
         """
         if not messages:
@@ -173,7 +176,7 @@ class StagedWriter:
         }
 
     def abort(self, messages: Sequence[TaskStaged]) -> None:
-        """By tokens, never by name: another driver may be staging under it. No effect after a commit."""
+        """Drops stages by token, never by name, under which another driver may be staging. No effect after a commit."""
         if not messages:
             return
         with driver_gateway(self.options, [message.task_mark for message in messages]) as gateway:
@@ -181,7 +184,7 @@ class StagedWriter:
 
 
 def _reads_digest(read: BatchInput | None, messages: Sequence[TaskStaged]) -> str | None:
-    """The digest of what the batch reads; with its rows, where offsets do not say which rows they were."""
+    """Returns the digest of the batch's input, with its rows if the offsets do not determine them."""
     if read is None or read.reads is None:
         return None
     rows = sum(message.rows for message in messages)
@@ -192,45 +195,45 @@ def _drop(gateway: Gateway, name: BatchName, tokens: list[str]) -> None:
     try:
         gateway.abort(name, tokens, ABORT_TIMEOUT_MS)
     except OncegateError as error:
-        log.warning("%s; what was staged is dropped later", error)
+        log.warning("%s; the gateway drops its stages later", error)
 
 
 def _check(messages: Sequence[TaskStaged], batch_id: int | None) -> None:
     first = messages[0]
     if any((m.name, m.run, m.read) != (first.name, first.run, first.read) for m in messages):
         raise BrokenMessages(
-            f"the tasks of one write name different batches, {first.name} among them; nothing was written"
+            f"the tasks of one write belong to different batches, among them {first.name}; nothing was written"
         )
     batch = first.batch if batch_id is None else str(batch_id)
     if batch_id is not None and first.name.version != batch:
-        raise BrokenMessages(f"Spark commits batch {batch_id}, and the tasks wrote {first.name}; nothing was written")
+        raise BrokenMessages(f"Spark commits batch {batch_id}, but the tasks wrote {first.name}; nothing was written")
     if first.read is not None and batch is not None and str(first.read.number) != batch:
         raise BrokenMessages(
             f"batch {batch} began while the newest entry in the checkpoint's offsets was {first.read.number}: another "
-            "driver runs on this checkpoint; nothing was written"
+            "driver uses this checkpoint; nothing was written"
         )
 
 
 NEW_APP = '.option("txnAppId", "<a new name>") writes everything from here on'
 WAYS_ON: dict[type[OncegateError], str] = {
-    SecondWrite: 'leave the first write of the batch as it is, give this one and every later one .option("writeId", '
+    SecondWrite: 'keep the first write of the batch as it is, give this one and each later one .option("writeId", '
     '"<a name for this write>"), and restart',
-    BatchConflict: f'{NEW_APP}; .option("onReplayMismatch", "first_wins") keeps what was published and drops '
-    "this batch (after a restored or deleted checkpoint every batch up to the old number), but not where both "
+    BatchConflict: f'{NEW_APP}; .option("onReplayMismatch", "first_wins") keeps the published rows and drops '
+    "this batch (after a restored or deleted checkpoint every batch up to the old number), but not if both "
     "inputs are known and differ",
-    BatchForgotten: f"{NEW_APP}; or go on from a checkpoint that is not so old",
+    BatchForgotten: f"{NEW_APP}; or resume from a newer checkpoint",
 }
 
 
 def _with_ways_on(error: OncegateError) -> OncegateError:
-    """The refusal, with the lines to write."""
+    """Returns the refusal with the lines to write."""
     ways = WAYS_ON.get(type(error))
     text = in_options(str(error))
     return type(error)(f"{text}. In Spark: {ways}" if ways else text, outcome=error.outcome, code=error.code)
 
 
 def _counts(messages: Sequence[TaskStaged], done: Committed) -> WriteCounts:
-    """Of the attempts that Spark names; what others have staged was never among its rows."""
+    """Counts the rows of the attempts that Spark named; stages of other attempts were never part of its rows."""
     name, rows, is_new = messages[0].name, sum(message.rows for message in messages), done.outcome == "COMMITTED"
     return WriteCounts(
         mode="staged",
@@ -253,19 +256,19 @@ def _tell(first: TaskStaged, done: Committed) -> None:
         done.rows_before,
     )
     if done.outcome == "DUPLICATE" and done.suppressed_rows:
-        why = f"a batch of this name is committed, and its rows stand: {REPEATED}"
+        why = f"a batch of this name is committed, and its rows stay: {REPEATED}"
         if done.higher_version is not None:
-            why = f"version {done.higher_version} is committed, and a lower one is skipped, as in Delta Lake"
+            why = f"version {done.higher_version} is committed, and lower ones are skipped, as in Delta Lake"
         log_all_suppressed(str(first.name), done.suppressed_rows, why)
     if done.warning:
         log.warning("%s: %s", first.name, done.warning)
-    # Of several writes of one batch the later ones find the rows of the first: those are the query's own.
+    # In several writes of one batch the later ones find the rows of the first, which are the query's own.
     is_first = first.batch == "0" and first.by_query and done.first_of_app
     if is_first and done.rows_before > 0:
         log.warning(
-            "%s is the first batch of a query that this gateway has not seen, and the topic had %d offsets in use "
-            "already. If the query's checkpoint was deleted, its rows are being published again; a txnAppId would have "
-            "stopped it",
+            "%s is the first batch of a query that this gateway does not know, and the topic already had %d offsets in "
+            "use. If the query's checkpoint was deleted, its rows are being published again; a txnAppId would have "
+            "prevented this",
             first.name,
             done.rows_before,
         )

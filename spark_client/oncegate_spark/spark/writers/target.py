@@ -1,7 +1,7 @@
-"""Asks the gateway on the driver, before any task, whether a write can come to its end there.
+"""Checks a write at the gateway, on the driver and before any task starts.
 
-What one question shows would else be found by every task, and each of its attempts: a gateway that is not there, a
-namespace that nobody made, a topic whose columns are others. A write by tasks says the same, only later and more often.
+Otherwise every attempt of every task would run into the same error: an unreachable gateway, a missing namespace, a
+topic with other columns.
 """
 
 import logging
@@ -26,23 +26,23 @@ from oncegate_spark.spark.writers.columns.planning import added, check_size, lea
 from oncegate_spark.spark.writers.columns.records import records
 from oncegate_spark.spark.writers.common import planning_gateway
 
-SOON_MS = 3_000  # a gateway that starts again takes less; after that a person at the driver is told what is waited for
+SOON_MS = 3_000  # longer than a gateway restart; after that, the user at the driver sees what the job waits for
 
 log = logging.getLogger("oncegate_spark")
 NOWHERE_DIRECT = (
-    "write=direct writes into topics of Kafka, and this gateway keeps rows itself (its ledger is not on Kafka): take "
-    '.option("write", "ids"), which knows rows by the same columns'
+    "write=direct writes into Kafka topics, and this gateway stores rows itself (its ledger is not on Kafka): set "
+    '.option("write", "ids"), which recognises rows by the same columns'
 )
-_WIDE = 100  # so many columns, or bytes of fixed width, that the gateway's limits are asked for
+_WIDE = 100  # number of columns, or bytes of fixed width, from which the gateway's limits are requested
 
 _NO_ROWS = codecs.stream([pa.RecordBatch.from_pydict({"value": pa.array([], pa.string())})])
 
 
 @dataclass(frozen=True)
 class WriteTarget:
-    """Describes what a write goes to, as the gateway has it.
+    """Target of a write at the gateway.
 
-    topic: None where the first write makes it, and with write=claim. brokers: of Kafka, where topics lie there.
+    `topic`: None if the first write creates it, and with write=claim. `brokers`: Kafka's, if topics are there.
     """
 
     topic: Topic | None = None
@@ -50,9 +50,9 @@ class WriteTarget:
 
 
 def planned_writer(chosen: Options, read: BatchInput | None, schema: Any) -> Writer:
-    """On the driver, before any task: checks the write by its schema and at the gateway, and makes its writer.
+    """On the driver, before any task: checks the write's schema and target, and returns its writer.
 
-    Raises as `check_schema` and `check_target`, with nothing written.
+    Raises like `check_schema` and `check_target`; nothing was written.
     """
     options = check_schema(chosen, schema)
     fit = check_target(options, schema)
@@ -63,10 +63,10 @@ def planned_writer(chosen: Options, read: BatchInput | None, schema: Any) -> Wri
 
 
 def check_target(options: Options, schema: Any) -> Fit:
-    """Returns how the rows of a write become its topic's; with mergeSchema the topic has their new columns by then.
+    """Returns the conversion of rows to the topic's columns; with mergeSchema adds new columns to the topic first.
 
-    Raises what the write would be refused for, with nothing written: NotFound, Refused, LedgerBehind; Unavailable where
-    nobody answers in `timeoutMs`.
+    Raises the errors that the write would raise, with nothing written: NotFound, Refused, LedgerBehind; Unavailable if
+    the gateway does not respond within `timeoutMs`.
     """
     try:
         target = _target_in_time(options, schema)
@@ -87,9 +87,9 @@ def check_target(options: Options, schema: Any) -> Fit:
 
 
 def _fit_of_records(options: Options, schema: Any) -> Fit:
-    """Returns how rows become records of Kafka's topics. It writes no rows to the topic, to learn whether it is there.
+    """Returns the conversion of rows to Kafka records; produces an empty request to check that the topic exists.
 
-    Topics that rows name themselves are known when the rows are: the first task tells of one that is missing.
+    Topics named by rows are unknown before the rows are read: the first task reports a missing one.
     """
     fit = records(options, schema)
     if options.write == "direct":
@@ -101,7 +101,7 @@ def _fit_of_records(options: Options, schema: Any) -> Fit:
 
 
 def _merged(options: Options, topic: Topic, schema: Any) -> Topic:
-    """Adds the rows' new columns to the topic, and returns it as it is then: others may have added some too."""
+    """Adds the rows' new columns to the topic; returns the topic, which concurrent writes may have extended too."""
     new = added(topic, schema)
     if new is None:
         return topic
@@ -115,22 +115,22 @@ def _merged(options: Options, topic: Topic, schema: Any) -> Topic:
 
 
 def _target_in_time(options: Options, schema: Any) -> WriteTarget:
-    """As `_target_of`, for all of `timeoutMs`; a gateway that does not answer soon is logged before that is over."""
+    """Like `_target_of`, retrying for all of `timeoutMs`; logs a warning if the gateway does not respond soon."""
     try:
         return _target_of(options, schema, min(SOON_MS, options.timeout_ms))
     except Unavailable as error:
         if options.timeout_ms <= SOON_MS:
             raise
         logs.be_heard()
-        log.warning("%s; it is asked for %d ms in all", _plain(error), options.timeout_ms)
+        log.warning("%s; the driver retries for %d ms in total", _plain(error), options.timeout_ms)
     return _target_of(options, schema, options.timeout_ms - SOON_MS)
 
 
 def _target_of(options: Options, schema: Any, timeout_ms: int) -> WriteTarget:
-    """Asks the gateway for the topic of a write, for `timeout_ms`.
+    """Looks up the topic of a write, for at most `timeout_ms`.
 
-    Raises NotFound: there is no namespace, or no topic and none may be made; Refused: no row of this schema is small
-    enough; Unavailable.
+    Raises NotFound if the namespace does not exist, or the topic and it may not be created; Refused if every row of
+    this schema would be too large; Unavailable.
     """
     with planning_gateway(options, timeout_ms) as gateway:
         columns, size_bytes = least_size(schema)
@@ -153,9 +153,9 @@ def _target_of(options: Options, schema: Any, timeout_ms: int) -> WriteTarget:
 
 
 def _warn_of_less(options: Options, namespace: Mapping[str, Any]) -> None:
-    """Warns where the namespace's settings leave less of this write mode's promise than it has elsewhere.
+    """Warns if the namespace's settings weaken the guarantee of this write mode.
 
-    Gateways of before do not name their promises by namespace.
+    Older gateways do not report guarantees per namespace.
     """
     of_mode = namespace.get("writes", {}).get(options.write, {})
     if "lowered_by" in of_mode:
@@ -171,18 +171,18 @@ def _warn_of_less(options: Options, namespace: Mapping[str, Any]) -> None:
 
 
 def _worded(error: OncegateError) -> OncegateError:
-    """The same error in the words of options, as the driver's: whatever it could not ask, nothing was written."""
+    """Returns the error with option names, and the effect NOT_WRITTEN: nothing was written before any task."""
     text = f"before any task: {in_options(_plain(error))}{NOTHING}"
     return type(error)(text, outcome=Outcome.NOT_WRITTEN, code=error.code, **error.extra)
 
 
 def _plain(error: OncegateError) -> str:
-    """Its text without what was written: a question writes nothing."""
+    """Returns the message without its effect: a look-up writes nothing."""
     return str(error).removesuffix(NOTHING).removesuffix("; unknown: nothing; it only reads")
 
 
 def check_fitted(options: Options, fit: Fit) -> None:
-    """Raises BadId where a column that ids, payloads or sequences are made of is of no such type in the topic."""
+    """Raises BadId if an id, payload or sequence column has an unsuitable type in the topic."""
     types = {field.name: field.type for _, field in fit.columns or ()}
     numbered = () if options.lane_names is None else options.lane_names[1:]
     for name, good in (
@@ -191,7 +191,8 @@ def check_fitted(options: Options, fit: Fit) -> None:
     ):
         if name in types and not good(types[name]):
             raise BadId(
-                f"column {name} is of type {types[name]} in topic {options.topic}, which no id or sequence is of: take "
+                f"column {name} is of type {types[name]} in topic {options.topic}, which cannot be an id or sequence: "
+                "use "
                 "a new topic; nothing was written"
             )
 

@@ -1,21 +1,21 @@
-"""Refuses the types of Spark that no write can carry: on the driver, by the schema, before a task meets them."""
+"""Rejects Spark types that cannot be written: on the driver, by the schema, before a task runs."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from oncegate_spark.errors import BadOption
 
-# pyarrow has no class for months as Arrow's interval, and so no Python task can be given rows that hold one.
+# pyarrow has no class for Arrow's month interval, so no Python task can receive such rows.
 UNREADABLE = {"yearmonthinterval"}
 EMPTY = "struct<>"
-COLLATED = " collate "  # in the name of a type of text that is not compared by its bytes
+COLLATED = " collate "  # part of the type name of a text that is not compared by its bytes
 
 
 def check_types(schema: Any, is_written: bool) -> None:
-    """Raises BadOption, with the line to write, for a column of a type that cannot be written, at whatever depth.
+    """Raises BadOption, with the line to write, for a column of a type that cannot be written, at any depth.
 
-    `is_written`: the gateway keeps the rows. It takes no column of nulls alone (`void`) and no empty struct, and a
-    topic knows no collation: read back, texts that were equal would not be.
+    `is_written`: the gateway stores the rows. It accepts no column of nulls only (`void`) and no empty struct; and
+    topics have no collations, so equal texts would differ when read back.
     """
     for field in schema.fields:
         for path, kind in _leaves(field.name, field.dataType):
@@ -31,7 +31,7 @@ def check_types(schema: Any, is_written: bool) -> None:
 
 
 def _leaves(path: str, kind: Any) -> Iterator[tuple[str, Any]]:
-    """Goes through the types that a type is made of, each with its path; an empty struct is one."""
+    """Yields the leaf types of a type, each with its path; an empty struct is a leaf."""
     name = kind.typeName()
     if name == "struct" and kind.fields:
         for field in kind.fields:

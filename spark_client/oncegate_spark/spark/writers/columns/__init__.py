@@ -1,1 +1,1 @@
-"""How the columns of a write become those of its topic: compared on the driver, fitted in the tasks."""
+"""Conversion of a write's columns to its topic's: compared on the driver, applied in the tasks."""

@@ -1,8 +1,8 @@
-"""Fits the rows of a write to the columns of its topic, by name: what is planned on the driver, done in the tasks.
+"""Converts the rows of a write to the columns of its topic, by name: planned on the driver, applied in the tasks.
 
-Another order of columns, a column that the rows leave out and a type that the topic's is wider than are mended; what
-else differs is refused on the driver. A column that is left out is not sent: the gateway reads it back as null, and a
-row is fingerprinted by what it brought, so that a replay equals its batch also when columns were added in between.
+Handles columns in another order, omitted columns, and types that the topic's type widens; other differences are
+rejected on the driver. An omitted column is not sent, and reads back as null. The gateway fingerprints only the columns
+sent, so a replay equals its batch even if columns were added in between.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,11 +17,11 @@ from oncegate_spark.spark.task_identity import Task
 
 @dataclass(frozen=True)
 class Fit:
-    """Says how rows become the topic's.
+    """Conversion of rows to the topic's columns.
 
-    columns  for each column that is sent, its place among the rows' and its field in the topic; None: as they come
-    folded   names of the rows or of options, and the columns that they were taken for without regard to case
-    used_up  columns that the task itself needs, and that are not sent
+    columns  for each column sent, its index in the rows and its field in the topic; None: rows are sent unchanged
+    folded   names in rows or options, with the columns that they match only case-insensitively
+    used_up  columns that only the task needs, and that are not sent
     """
 
     columns: tuple[tuple[int, pa.Field], ...] | None = None
@@ -29,10 +29,10 @@ class Fit:
     used_up: tuple[str, ...] = ()
 
     def applied(self, batches: Iterable[pa.RecordBatch], task: Task) -> Iterator[pa.RecordBatch]:
-        """In a task: its rows, fitted. Raises Refused before the first of them; nothing of them was sent."""
+        """In a task: yields its rows, converted. Raises Refused before the first row; nothing was sent."""
         if self.folded and task.is_case_sensitive:
             named = ", ".join(f"{ours} for {theirs}" for ours, theirs in self.folded)
-            raise Refused(f"spark.sql.caseSensitive is true here, and this would take {named}: rename it{NOTHING}")
+            raise Refused(f"spark.sql.caseSensitive is true here, so {named} would not match: rename it{NOTHING}")
         schema = None if self.columns is None else pa.schema([field for _, field in self.columns])
         for batch in batches:
             yield batch if schema is None else self._fitted(batch, schema)
@@ -43,7 +43,7 @@ class Fit:
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def renamed(self, options: Options, names: Iterable[str]) -> Options:
-        """The options with columns named as the topic names them. `names`: of the rows' columns, in their order."""
+        """Returns the options with the topic's column names. `names`: of the rows' columns, in order."""
         if self.columns is None:
             return options
         columns = list(names)
@@ -68,15 +68,15 @@ def _converted(column: pa.Array, field: pa.Field) -> pa.Array:
         made = column.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise Refused(
-            f"column {field.name} is {column.type} and {field.type} in the topic: {error}{NOTHING}"
+            f"column {field.name} is {column.type} in the rows and {field.type} in the topic: {error}{NOTHING}"
         ) from error
     if _has_forbidden_null(made):
-        raise Refused(f"column {field.name} has a null where the topic's {field.type} takes none{NOTHING}")
+        raise Refused(f"column {field.name} has a null where the topic's {field.type} allows none{NOTHING}")
     return made
 
 
 def _has_forbidden_null(array: pa.Array) -> bool:
-    """Whether a part inside of a column is null that its type says is not; Arrow's cast does not look."""
+    """True if a nested value is null although its type forbids it, which Arrow's cast does not check."""
     kind = array.type
     if pa.types.is_struct(kind):
         inside = list(zip(kind.fields, _under(array), strict=True))
@@ -90,6 +90,6 @@ def _has_forbidden_null(array: pa.Array) -> bool:
 
 
 def _under(array: pa.StructArray) -> list[pa.Array]:
-    """The fields of a struct, in the rows where it is not null itself."""
+    """Returns the fields of a struct, for the rows where the struct is not null."""
     there = array.drop_null() if array.null_count else array
     return list(there.flatten())

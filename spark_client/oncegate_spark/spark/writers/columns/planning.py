@@ -1,8 +1,7 @@
-"""Plans on the driver how the rows of a write become those of its topic, or raises with what they differ in.
+"""Plans the conversion of a write's rows to its topic on the driver, or raises with their differences.
 
-An Arrow type of a topic takes a type that it is wider than: one each of whose values it has. That is stricter than
-Spark's store assignment, which lets a value overflow at run time, and than its up-cast, which rounds a bigint to a
-double.
+A topic's Arrow type accepts any type whose values it represents exactly. This is stricter than Spark's store
+assignment, which may overflow at run time, and than its up-cast, which rounds bigint to double.
 """
 
 import logging
@@ -22,13 +21,13 @@ from oncegate_spark.spark.options.column_names import paired, quoted
 from oncegate_spark.spark.writers.columns.fitting import AS_THEY_COME, Fit
 
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
-_WHOLE_IN_FLOAT = {pa.float32(): 16, pa.float64(): 32}  # the widest integer that such a float holds exactly
+_WHOLE_IN_FLOAT = {pa.float32(): 16, pa.float64(): 32}  # widest integer that such a float represents exactly
 
 
 def widens(ours: pa.DataType, theirs: pa.DataType) -> bool:
-    """Whether a column of `ours` may go into one of `theirs`, inside of structs, lists and maps too.
+    """True if `theirs` represents all values of `ours`, inside structs, lists and maps too.
 
-    Structs are compared by the names of their fields; one that is left out has to be nullable.
+    Struct fields are compared by name; a missing one must be nullable.
     """
     if pa.types.is_struct(ours) and pa.types.is_struct(theirs):
         return _struct_widens(ours, theirs)
@@ -40,9 +39,10 @@ def widens(ours: pa.DataType, theirs: pa.DataType) -> bool:
 
 
 def nullable_inside(kind: pa.DataType) -> pa.DataType:
-    """The type with all that is inside of it nullable: what a plan can prove of nulls changes with the plan.
+    """Returns the type with everything inside nullable, since nullability in a plan is not stable.
 
-    Metadata of a struct's fields stays: by it alone Spark knows a VARIANT, or a GEOMETRY, from a struct."""
+    Keeps the metadata of struct fields, the only distinction of VARIANT and GEOMETRY from a struct.
+    """
     if pa.types.is_struct(kind):
         fields = kind.fields
         return pa.struct(
@@ -71,7 +71,7 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def _same_layout_aside(ours: pa.DataType, theirs: pa.DataType) -> bool:
-    """One type to a user: offsets of 32 or 64 bits, instants shown in another zone."""
+    """True for types that differ only in layout: 32 or 64-bit offsets, or the displayed time zone of instants."""
     types = pa.types
     for is_small, other in ((types.is_string, types.is_large_string), (types.is_binary, types.is_large_binary)):
         if is_small(ours) or other(ours):
@@ -99,10 +99,10 @@ log = logging.getLogger("oncegate_spark")
 
 @dataclass(frozen=True)
 class Plan:
-    """Compares rows with their topic: by the topic's names, columns that fit, and those that do not.
+    """Comparison of rows with their topic.
 
-    pairs     for each of the topic's columns that the rows have, in the topic's order: the rows' name of it
-    narrower  of these the ones that the topic's type is too narrow for
+    pairs     for each column of the topic that the rows have, in the topic's order: its name in the rows
+    narrower  those of them whose type in the topic is too narrow
     strange   columns of the rows that the topic does not have
     """
 
@@ -114,7 +114,7 @@ class Plan:
 
     @classmethod
     def of(cls, ours: pa.Schema, theirs: pa.Schema) -> "Plan":
-        """Compare by name. The columns of either side have names of their own."""
+        """Compares columns by name; names are unique on either side."""
         by_topic = paired(ours.names, theirs.names)
         pairs = {name: by_topic[name] for name in theirs.names if name in by_topic}
         narrower = [
@@ -125,22 +125,24 @@ class Plan:
 
     @property
     def fit(self) -> Fit:
-        """How the tasks make their rows the topic's."""
+        """Returns the conversion for the tasks."""
         indexes = {name: index for index, name in enumerate(self.ours.names)}
         columns = tuple((indexes[column], self.theirs.field(name)) for name, column in self.pairs.items())
         return Fit(columns, tuple((column, name) for name, column in self.pairs.items() if name != column))
 
     @property
     def retyped(self) -> tuple[str, ...]:
-        """Columns that Spark reads back as another type, each with both: Arrow has one for them, as for VARIANT."""
+        """Columns that Spark reads back as another type, with both types; Arrow has one type for both, for instance for
+        VARIANT.
+        """
         pairs = [
             (column, self.ours.field(column).type, self.theirs.field(name).type) for name, column in self.pairs.items()
         ]
         named = [(column, _spark_name(mine), _spark_name(kind)) for column, mine, kind in pairs if mine == kind]
-        return tuple(f"{column} is {mine} and {kind} there" for column, mine, kind in named if mine != kind)
+        return tuple(f"{column} is {mine} here and {kind} there" for column, mine, kind in named if mine != kind)
 
     def check(self, topic: str) -> None:
-        """Raises Refused, with the difference and the `select` that fits, unless the rows fit."""
+        """Raises Refused, with the differences and a `select` that resolves them, unless the rows fit."""
         if not self.strange and not self.narrower:
             return
         raise Refused(
@@ -159,10 +161,12 @@ class Plan:
             ways.append(f"write {chosen}")
         if self.strange:
             ways.append('add the columns with .option("mergeSchema", "true")')
-        return "; or ".join([*ways, "take a new topic"])
+        return "; or ".join([*ways, "use a new topic"])
 
     def _select(self) -> str | None:
-        """What makes these rows fit; None where no cast does: one of a struct goes by place, and would swap fields."""
+        """Returns a `select` that makes the rows fit; None if no cast does: a cast of a struct goes by position, not by
+        name.
+        """
         if any(pa.types.is_nested(self.theirs.field(name).type) for name in self.narrower) or not self.pairs:
             return None
         columns = []
@@ -175,9 +179,9 @@ class Plan:
 
 
 def arrow_schema(schema: StructType) -> pa.Schema | None:
-    """The rows' columns as Spark will send them, with all that is inside nullable; None where only Spark knows.
+    """Returns the rows' columns as Spark will send them, nullable inside; None if Arrow has no type for a column.
 
-    Instants are of UTC, not of the session's time zone: a topic is not to be of whichever zone wrote first.
+    Instants use UTC instead of the session's time zone, so that a topic does not depend on the first writer's zone.
     """
     try:
         kinds = [(field.name, to_arrow_type(field.dataType, timezone="UTC")) for field in schema.fields]
@@ -187,7 +191,7 @@ def arrow_schema(schema: StructType) -> pa.Schema | None:
 
 
 def planned(topic: Topic | None, schema: StructType, name: str) -> Fit:
-    """How rows of this schema go into a topic, which may not be there yet. Raises Refused where they do not fit."""
+    """Returns the conversion of rows to a topic, which may not exist yet. Raises Refused if they do not fit."""
     ours = arrow_schema(schema)
     if ours is None:
         return AS_THEY_COME
@@ -198,13 +202,15 @@ def planned(topic: Topic | None, schema: StructType, name: str) -> Fit:
     if plan.retyped:
         logs.be_heard()
         log.warning(
-            "topic %s gives columns back as another type: %s; write them to a new topic", name, ", ".join(plan.retyped)
+            "topic %s returns columns as another type: %s; write them to a new topic", name, ", ".join(plan.retyped)
         )
     return plan.fit
 
 
 def added(topic: Topic, schema: StructType) -> pa.Schema | None:
-    """The columns that mergeSchema adds to a topic; None for none. Raises Refused where another one does not fit."""
+    """Returns the columns that mergeSchema adds to a topic; None for none. Raises Refused if another column does not
+    fit.
+    """
     ours = arrow_schema(schema)
     if ours is None or topic.schema is None:
         return None
@@ -221,9 +227,9 @@ def _spark_name(kind: pa.DataType) -> str | None:
 
 
 def least_size(schema: Any) -> tuple[int, int]:
-    """Columns, with those inside of others, and the bytes that every row takes at least, nulls too.
+    """Returns the number of columns, including nested ones, and the minimum size of a row in bytes.
 
-    Zeros where only Spark knows. Text, binary, lists and maps may be empty.
+    Zeros if Arrow has no type for a column. Text, binary, lists and maps may be empty.
     """
     columns = arrow_schema(schema)
     sizes = [_least(field.type) for field in columns or ()]
@@ -231,18 +237,19 @@ def least_size(schema: Any) -> tuple[int, int]:
 
 
 def check_size(columns: int, size_bytes: int, limits: Mapping[str, Any]) -> None:
-    """Raises Refused where the gateway takes no such row. `limits`: as GET /v1/limits has them."""
+    """Raises Refused if the gateway's limits allow no such row. `limits`: of GET /v1/limits."""
     columns_max, bytes_max = limits["columns_per_request"], limits["record_bytes"]
     if columns > columns_max:
         raise Refused(
-            f"the rows have {columns} columns, with those inside of others, and the gateway takes {columns_max}: "
-            f"put some together in a map or a text, or raise columns_per_request there{NOTHING}",
+            f"the rows have {columns} columns, including nested ones, and the gateway's limit is {columns_max}: "
+            f"combine some in a map or a text, or raise columns_per_request there{NOTHING}",
             code="TOO_LARGE",
         )
     if size_bytes > bytes_max:
         raise Refused(
-            f"each row takes {size_bytes} bytes at least by its types, and the gateway takes {bytes_max} a record: "
-            f"leave columns out, or raise record_bytes there{NOTHING}",
+            f"each row takes at least {size_bytes} bytes by its types, and the gateway's limit is {bytes_max} a "
+            "record: "
+            f"omit columns, or raise record_bytes there{NOTHING}",
             code="TOO_LARGE",
         )
 
@@ -257,5 +264,5 @@ def _least(kind: pa.DataType) -> tuple[int, int]:
         return _least(kind.value_type)[0], 0
     try:
         return 1, -(-kind.bit_width // 8)
-    except ValueError:  # of no fixed width
+    except ValueError:  # not of fixed width
         return 1, 0

@@ -1,7 +1,7 @@
-"""Plans on the driver how rows become records of Kafka's topics, by the contract of Spark's own Kafka sink.
+"""Plans the conversion of rows to Kafka records on the driver, with the same columns as Spark's own Kafka sink.
 
-The option `topic` goes before the column, as there; the gateway lets the column decide, so it is not sent then. What
-that sink drops unsaid, a column that no record has, is refused: but for those that the write itself needs.
+The option `topic` takes precedence over the column, as in that sink. In the gateway the column does, so it is not sent
+then. Other columns, which that sink drops silently, are rejected unless the write itself needs them.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from oncegate_spark.spark.options.sink import TOPIC_COLUMN
 from oncegate_spark.spark.writers.columns.fitting import Fit
 from oncegate_spark.spark.writers.columns.planning import arrow_schema
 
-# The columns of a record, and the types of each; the first is the one to cast to.
+# The columns of a record with their types; the first is the one to cast to.
 TYPES = {
     "key": ("string", "binary"),
     "value": ("string", "binary"),
@@ -26,10 +26,9 @@ _ALL = 'F.to_json(F.struct("*")).alias("value")'
 
 
 def records(options: Options, schema: Any) -> Fit:
-    """How the tasks make their rows records.
+    """Returns the conversion for the tasks.
 
-    Raises BadOption for an option that says nothing of records, and Refused, with the line to write, for columns that
-    make none.
+    Raises BadOption for options without effect on records, and Refused, with the line to write, for unsuitable columns.
     """
     _check_options(options)
     _check_columns(options, schema)
@@ -42,7 +41,7 @@ def records(options: Options, schema: Any) -> Fit:
         if decided and field.name == TOPIC_COLUMN:
             if field.name not in used:
                 continue
-            # Under its own name the gateway would send each row to the topic that it comes from.
+            # Under its own name the gateway would send each row to the topic that it was read from.
             field = field.with_name(aside)
         sent.append((number, field))
         if options.lane_names is not None and columns.names[number] == options.lane_names[0]:
@@ -53,14 +52,14 @@ def records(options: Options, schema: Any) -> Fit:
 def _check_options(options: Options) -> None:
     if options.key_names:
         raise BadOption(
-            "keyCol does nothing where topics lie in Kafka, which places a row by its column key, or partition: write "
-            f'.withColumn("key", …) in its place{NOTHING}'
+            "keyCol has no effect on Kafka topics, where the columns key and partition choose the partition: write "
+            f'.withColumn("key", …) instead{NOTHING}'
         )
     if options.merges:
-        raise BadOption(f"mergeSchema does nothing where topics lie in Kafka: records have no more columns{NOTHING}")
+        raise BadOption(f"mergeSchema has no effect on Kafka topics: the columns of records are fixed{NOTHING}")
     if options.by_row and options.write == "ids" and options.lane_names is None and options.id_set is None:
         raise BadOption(
-            "an id counts once in the set of its topic, and here each row names its own topic; add "
+            "by default the dedup scope of an id is its topic, and here each row names its own topic; add "
             f'.option("idSet", "<a name for all of them>"), or .option("topic", "<topic>"){NOTHING}'
         )
 
@@ -70,7 +69,7 @@ def _check_columns(options: Options, schema: Any) -> None:
     used = _used(options)
     if strange := [name for name in kinds if name not in TYPES and name not in used]:
         raise Refused(
-            f"{', '.join(strange)}: no column of a Kafka record, which has {', '.join(TYPES)}: write "
+            f"{', '.join(strange)}: not a column of a Kafka record, which has {', '.join(TYPES)}: write "
             f"{_select(kinds, used)}{NOTHING}",
             code="SCHEMA",
         )
@@ -80,20 +79,22 @@ def _check_columns(options: Options, schema: Any) -> None:
         is_sent = name in TYPES and not (name == TOPIC_COLUMN and not options.by_row)
         if is_sent and kind not in TYPES[name]:
             raise Refused(
-                f"column {name} is of type {kind}, and has to be {' or '.join(TYPES[name])}: write "
+                f"column {name} is of type {kind}, and must be {' or '.join(TYPES[name])}: write "
                 f'df.withColumn("{name}", F.col("{name}").cast("{TYPES[name][0]}")){NOTHING}',
                 code="SCHEMA",
             )
 
 
 def _select(kinds: dict[str, str], used: set[str]) -> str:
-    """What leaves the columns of a record, and those that the write needs; all in one value where there is none."""
+    """Returns a `select` of a record's columns and those that the write needs; without `value`, all
+    in one JSON value.
+    """
     kept = [quoted(name) for name in kinds if name in TYPES or name in used]
     return f"df.select({', '.join([*kept, *([] if 'value' in kinds else [_ALL])])})"
 
 
 def _used(options: Options) -> set[str]:
-    """The columns that the write needs, whether a record has them or not."""
+    """Returns the columns that the write needs, whether or not a record has them."""
     return {*options.id_names, *options.digest_names, *(options.lane_names or ())}
 
 

@@ -1,1 +1,1 @@
-"""Writes with `write=direct`: the tasks write into Kafka themselves."""
+"""Write mode direct: the tasks write into Kafka themselves."""

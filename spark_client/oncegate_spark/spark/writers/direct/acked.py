@@ -1,13 +1,12 @@
-"""Knows up to where a query's lanes are acked: what a batch has written, once Spark can no longer run it again.
+"""Acks of a query's lanes: sequences of a batch are acked once Spark can no longer retry it.
 
-1. `note`, when a batch is done: the last sequence of each lane that its tasks have met, in a file beside the
-   checkpoint. Nothing is acked: until Spark has written the batch into its commit log, a restart runs it again.
-2. `known`, when a later batch begins and that entry is there, which is looked at: its tasks carry the sequences, and
-   send them with their first question about a lane. So an ack is no request of its own, and a lane that no row comes to
-   is not acked until one does.
+1. `note`, when a batch is done: stores the last sequence of each lane in a file beside the checkpoint. Nothing is
+acked: until the batch is in Spark's commit log, a restart runs it again. 2. `known`, when a later batch begins and that
+entry exists: its tasks get the sequences, and send them with their first question about a lane. So an ack is not a
+request of its own, and a lane without further rows is not acked.
 
-A checkpoint that is set back to before what is noted is one of which nothing is known: its rows come again, and the
-ledger knows them. Source: MicroBatchExecution of Spark 3 and 4, as in `oncegate_spark.spark.acks`.
+After a checkpoint is set back to before the stored batch, nothing is known: its rows are repeated, and the ledger
+recognises them. Source: MicroBatchExecution of Spark 3 and 4, as in `oncegate_spark.spark.acks`.
 """
 
 import hashlib
@@ -27,8 +26,11 @@ log = logging.getLogger("oncegate_spark")
 
 @dataclass(frozen=True)
 class Noted:
-    """Holds what is noted, as the file does. `upto`: by producer, of `batch`, -1 for none; `acked`: of those up to
-    `acked_batch`, which were in the commit log."""
+    """Contents of the file.
+
+    upto   by producer, for `batch`, which is -1 if there is none
+    acked  by producer, for batches up to `acked_batch`, which were in the commit log
+    """
 
     acked_batch: int = -1
     acked: Mapping[str, int] = field(default_factory=dict)
@@ -36,7 +38,7 @@ class Noted:
     upto: Mapping[str, int] = field(default_factory=dict)
 
     def seen(self, committed: int) -> "Noted":
-        """What of it holds where the newest entry of the commit log is this one."""
+        """Returns the part that is valid if `committed` is the newest entry of the commit log."""
         if self.acked_batch > committed:
             return Noted()
         if self.batch > committed:
@@ -44,32 +46,34 @@ class Noted:
         return Noted(self.batch, _highest([self.acked, self.upto]))
 
     def followed(self, batch: int, upto: Mapping[str, int]) -> "Noted":
-        """What is noted once a batch is done, this one again or a later one."""
+        """Returns the contents after a batch is done, whether repeated or new."""
         if self.batch > batch:
             return Noted(self.acked_batch, self.acked, batch, upto)
         return Noted(self.acked_batch, self.acked, batch, _highest([self.upto, upto]))
 
 
 def known(options: Options) -> Mapping[str, int]:
-    """On the driver, when a batch begins: up to where each producer's lane is acked; empty where nobody can look."""
+    """On the driver, when a batch begins: returns the acked sequence of each producer; empty if the file cannot be
+    read.
+    """
     folder = local_folder(options.checkpoint)
     return {} if folder is None else _read(_file(folder, options)).seen(_committed(folder)).acked
 
 
 def note(options: Options, checkpoint: str | None, batch: int | None, done: Iterable[Mapping[str, int]]) -> None:
-    """On the driver, when a batch is done: keep what its tasks have met. Logs a warning where it cannot be kept."""
+    """On the driver, when a batch is done: stores its last sequences. Logs a warning if that fails."""
     folder, upto = local_folder(checkpoint), _highest(done)
     if batch is None or not upto:
         return
     if folder is None:
         log.warning(
-            "batch %d: its lanes are not acked: that needs a checkpointLocation on this machine; their holes are kept",
+            "batch %d: its lanes are not acked: that needs a checkpointLocation on this machine; their gaps are kept",
             batch,
         )
         return
     file = _file(folder, options)
     text = json.dumps(asdict(_read(file).seen(_committed(folder)).followed(batch, upto)), sort_keys=True)
-    keep(file, text, "what is to be acked of lanes")
+    keep(file, text, "the acks of lanes")
 
 
 def _file(folder: Path, options: Options) -> Path:
@@ -83,12 +87,12 @@ def _read(file: Path) -> Noted:
     except FileNotFoundError:
         return Noted()
     except (OSError, ValueError, TypeError) as error:
-        log.warning("%s cannot be read, and lanes are acked anew from now on: %s", file, error)
+        log.warning("%s cannot be read; lanes are acked from the next batch on: %s", file, error)
         return Noted()
 
 
 def _committed(folder: Path) -> int:
-    """The newest batch in Spark's commit log; -1 where there is none."""
+    """Returns the newest batch in Spark's commit log; -1 if there is none."""
     try:
         return max((int(name) for name in os.listdir(folder / "commits") if name.isdigit()), default=-1)
     except FileNotFoundError:

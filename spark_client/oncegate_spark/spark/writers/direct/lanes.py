@@ -1,4 +1,4 @@
-"""The lanes that one task of write=direct meets, each with its transaction; and its rows as records of Kafka."""
+"""Lanes of one task of write=direct, each with its transaction; and the conversion of rows to Kafka records."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -33,8 +33,11 @@ log = logging.getLogger("oncegate_spark")
 
 @dataclass
 class _Lane:
-    """One lane in a task. `last`: the last sequence that was met. `leading`: how many of its first rows were written
-    before; `leads`: all so far."""
+    """One lane in a task.
+
+    `last`: last sequence in the task. `leading`: number of its first rows that were written before; `leads`: all rows
+    so far are such.
+    """
 
     transaction: LaneTransaction
     last: int = -1
@@ -44,9 +47,11 @@ class _Lane:
 
 @dataclass
 class TaskLanes:
-    """All lanes that one task meets. `written`: rows that are committed, `suppressed`: that were written before.
+    """All lanes of one task.
 
-    `acked`: up to where the source brings nothing more, by producer.
+    written     rows that are committed
+    suppressed  rows that were written before
+    acked       by producer: the source delivers no sequence up to this one again
     """
 
     gateway: Gateway
@@ -60,7 +65,7 @@ class TaskLanes:
     suppressed: int = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Hand a batch to its lanes, but for rows that are written."""
+        """Adds a batch's unwritten rows to their lanes."""
         assert self.options.lane_names is not None
         producers = batch.column(self.options.lane_names[0])
         if producers.null_count or pc.any(pc.equal(pc.binary_length(producers), 0)).as_py():
@@ -88,29 +93,29 @@ class TaskLanes:
         lane.transaction.add(lacking)
 
     def _written(self, name: str, lane: _Lane, first: int, last: int) -> Sequence[tuple[int, int]]:
-        """Which of its sequences are written; the first question about a lane brings the ack of the batches before."""
+        """Returns the written sequences; the first question about a lane carries the ack of earlier batches."""
         acked = self.acked.get(source_of(name)[0]) if lane.last < 0 else None
         if acked is None:
             return lane.transaction.ask(first, last)
         if first <= acked:
             raise OutOfOrder(
-                f"producer {name} brings sequence {first}, and batches before, which Spark does not run again, brought "
-                f"all up to {acked}: {WAYS_ON}{NOTHING}"
+                f"producer {name} has sequence {first}, but earlier batches, which Spark cannot retry, had all up to "
+                f"{acked}: {WAYS_ON}{NOTHING}"
             )
         try:
             return lane.transaction.ask(first, last, acked)
         except Refused as error:
-            log.warning("the lane of producer %s is not acked up to %d: %s", name, acked, error)
+            log.warning("the lane of producer %s could not be acked up to %d: %s", name, acked, error)
             return lane.transaction.ask(first, last)
 
     @property
     def upto(self) -> dict[str, int]:
-        """The last sequence of each producer that was met."""
+        """Last sequence of each producer."""
         return {source_of(name)[0]: lane.last for name, lane in self.lanes.items()}
 
     @property
     def leading(self) -> dict[str, int]:
-        """How many of the first rows of each producer were written before, where any were."""
+        """Number of first rows of each producer that were written before; producers without any are left out."""
         return {source_of(name)[0]: lane.leading for name, lane in self.lanes.items() if lane.leading}
 
     def _lane(self, name: str) -> _Lane:
@@ -130,23 +135,23 @@ class TaskLanes:
         return self.lanes[name]
 
     def commit(self) -> None:
-        """Commit every lane's transaction, one after the other."""
+        """Commits every lane's transaction, one after another."""
         for lane in self.lanes.values():
             self.written += lane.transaction.commit()
 
     def outcome(self, error: OncegateError) -> tuple[Outcome, str]:
-        """What is known when a task fails."""
-        before = f"{self.written} rows of other lanes were written by this task; its retry drops what is written"
+        """Returns the effect of a failed task."""
+        before = f"{self.written} rows of other lanes were written by this task; its retry drops them"
         if error.outcome is Outcome.UNKNOWN:
             return (
                 Outcome.UNKNOWN,
-                f"unknown: whether the rows of its lane were written, which its retry asks; {before}",
+                f"unknown: whether the rows of its lane were written, which its retry finds out; {before}",
             )
         return (Outcome.WRITTEN, before) if self.written else (Outcome.NOT_WRITTEN, "nothing was written by this task")
 
 
 def times_of(options: Options, config: Mapping[str, str]) -> dict[str, int]:
-    """Returns the times of a task's transactions, as arguments of `LaneTransaction`. Raises BadOption."""
+    """Returns the timeouts of a task's transactions as arguments of `LaneTransaction`. Raises BadOption."""
     timeout_ms = min(TIMEOUT_MS, options.transaction_ms or TIMEOUT_MS)
     longest_ms = max(timeout_ms, options.set_timeout_ms)
     return {
@@ -156,7 +161,7 @@ def times_of(options: Options, config: Mapping[str, str]) -> dict[str, int]:
 
 
 def config_of(path: str | None) -> dict[str, str]:
-    """Read settings of Kafka's client, one `name=value` a line; empty lines and those that begin with # say nothing.
+    """Reads settings of the Kafka client, one `name=value` per line; ignores empty lines and lines that begin with #.
 
     Raises BadOption.
     """
@@ -172,13 +177,13 @@ def config_of(path: str | None) -> dict[str, str]:
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         if not is_pair or not name.strip():
-            raise BadOption(f"kafkaConfigFile {path}, line {number}: no name=value{NOTHING}")
+            raise BadOption(f"kafkaConfigFile {path}, line {number}: not of the form name=value{NOTHING}")
         config[name.strip()] = value.strip()
     return config
 
 
 def rows_of(rows: pa.RecordBatch, sequences: pa.UInt64Array) -> list[DirectRow]:
-    """Each row as a record: the columns of Spark's Kafka sink, those that are there."""
+    """Converts rows to records by the columns of Spark's Kafka sink that are present."""
     count = rows.num_rows
     there = set(rows.schema.names)
 

@@ -1,8 +1,7 @@
-"""Writes with `write=direct`: the tasks write into Kafka themselves, and ask the gateway only what is written.
+"""Write mode direct: the tasks write into Kafka themselves, and ask the gateway only which sequences are written.
 
-A task has one transaction for each lane whose rows it meets: started with its first row, asked for each batch,
-committed when the task's rows are all there. So a task that fails has written nothing of the lanes that it did not
-commit.
+A task has one transaction per lane: started at the lane's first row, asked about for each batch, and committed after
+the task's last row. So a failed task has written nothing of the lanes that it did not commit.
 """
 
 import logging
@@ -38,9 +37,9 @@ log = logging.getLogger("oncegate_spark")
 
 @dataclass(frozen=True)
 class DirectReport:
-    """What one task tells the driver: how many rows it had, has written, and found written.
+    """Row counts of one task, for the driver.
 
-    `upto`: the last sequence of each producer it has met; `batch`: of the query, None outside one.
+    `upto`: last sequence of each producer; `batch`: of the query, None outside one.
     """
 
     rows: int
@@ -54,7 +53,7 @@ class DirectReport:
 
 
 class DirectRowsWriter:
-    """Has the tasks write their rows into a topic of Kafka, each once by producer and sequence."""
+    """Has the tasks write their rows into a Kafka topic, each once by producer and sequence."""
 
     def __init__(self, options: Options, read: BatchInput | None, fit: Fit = AS_THEY_COME) -> None:
         self.options = options
@@ -63,14 +62,14 @@ class DirectRowsWriter:
         self.acked = acked.known(options)
 
     def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> DirectReport:
-        """In a task: write its rows, each once. Raises TaskFailed, which says what is written."""
+        """In a task: writes its rows, each once. Raises TaskFailed, which reports the rows written."""
         options = self.options
         with task_gateway(options, self.mark, task) as gateway, ExitStack() as transactions:
             lanes = TaskLanes(gateway, options, transactions, {}, self.acked)
             with task_errors(options, task, lanes.outcome):
                 lanes.config = config_of(options.kafka_config_file)
                 rows = (batch for batch in self.fit.applied(batches, task) if batch.num_rows)
-                for _ in pipelined(lanes.add, rows):  # the next rows come while these are asked for
+                for _ in pipelined(lanes.add, rows):  # the next rows are read while these are processed
                     pass
                 lanes.commit()
             counts = lanes.rows, lanes.written, lanes.suppressed
@@ -78,7 +77,9 @@ class DirectRowsWriter:
             return DirectReport(*counts, mark, lanes.upto, task.number, mailbox_of(task), lanes.leading)
 
     def commit(self, messages: Sequence[DirectReport], batch_id: int | None) -> None:
-        """On the driver: keep the mark and what is to be acked, tell the counts; every row was there with its task."""
+        """On the driver: stores ledger position and acks, and logs the counts; every row was written when its task was
+        done.
+        """
         marks = [message.task_mark for message in messages]
         for task in marks:
             store_mark(self.options, marks, task.mark)
@@ -105,9 +106,9 @@ class DirectRowsWriter:
         )
 
     def abort(self, messages: Sequence[DirectReport]) -> None:
-        """Nothing to take back: what is written stays, and is dropped when it comes again."""
+        """Undoes nothing: written rows stay, and are dropped when they are repeated."""
         log.warning(
-            "write=direct: the write failed; at least %d rows of it are in topic %s, and its next try drops them",
+            "write=direct: the write failed; at least %d rows of it stay in topic %s, and the retry drops them",
             sum(message.written for message in messages),
             self.options.topic,
         )
