@@ -49,7 +49,7 @@ _OPERATORS = (
 class Room:
     """Holds files or folders below `service/oncegate`, and what runs for each of their mutants.
 
-    tests: files and folders. interpreted: kernels run as plain Python, since each mutant would be compiled.
+    tests: files and folders. interpreted: kernels run as plain Python: to compile them takes a minute in each copy.
     """
 
     sources: tuple[str, ...]
@@ -80,15 +80,17 @@ ROOMS = {
             "tests/engine/usecases/test_places_of_sequences.py",
             "tests/engine/usecases/test_places_elsewhere.py",
         ),
+        interpreted=True,
     ),
     "admission": Room(
         ("engine/admission.py",),
         (
             *("tests/engine/test_admission.py", "tests/engine/test_turns.py"),
-            # It opens a gateway, whose kernels are compiled for a minute.
+            # What is fast enough depends on compiled kernels.
             "--deselect=tests/engine/test_turns.py::"
             "test_a_small_claim_is_answered_before_most_large_ones_of_another_namespace_that_came_first",
         ),
+        interpreted=True,
     ),
     "election": Room(
         ("ledgers/server/election.py", "ledgers/server/holders.py"), ("tests/faults/ledger/test_election.py",)
