@@ -1,1 +1,1 @@
-"""The protocol under the framework, and the fast path past it."""
+"""The HTTP server below the framework, and the fast path that bypasses the framework."""

@@ -1,4 +1,5 @@
-"""Accepts connections: in one turn of the loop all that wait, so that requests wait where their wait is known."""
+"""Accepts all waiting connections in one turn of the event loop, so that requests queue where the gateway can measure
+their wait."""
 
 import asyncio
 import logging
@@ -9,29 +10,30 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-# In one turn, at most: each takes some 40 µs, and what is open already is to go on.
+# The limit per turn keeps open connections responsive: each accept takes some 40 µs.
 ACCEPTED_PER_TURN = 256
-# How long nothing is accepted where there is no descriptor.
+# Pause after a failed accept, e.g. without free file descriptors.
 PAUSE_S = 0.05
-# How much is read of a connection without room: more than its socket buffers hold.
+# Bytes read from a refused connection, at most: more than its socket buffers hold.
 _READ_BYTES, _READS = 256 << 10, 32
-# A connection without TLS is made within two turns of the loop.
+# Timeout at shutdown. Without TLS a connection is set up within two turns of the loop.
 _MADE_S = 0.5
 
 
 class Acceptor:
     """Accepts on a listening socket.
 
-    uvloop's own server (0.23) accepts one connection in each turn of the loop. Under load all others wait in the
-    system's queue, where their requests cannot be refused; beyond `backlog` the system drops them, and clients try to
-    connect again after 1, 2, 4 and more seconds.
+    uvloop's own server (0.23) accepts one connection per turn of the loop. Under load all others wait in the kernel's
+    queue, where their requests cannot be refused. Beyond `backlog` the kernel drops them, and clients retry the
+    connection after 1, 2, 4 and more seconds.
 
-    has_room: returns whether one more connection may be made; its argument counts those accepted and not yet made.
-    full: returns what one without room is answered before it is closed; without TLS.
-    protocol: makes one, of the bytes that were read of its connection already.
-    is_shedding: returns whether connections are checked before they are made; those with TLS never are.
-    shed: returns what one is answered that sent these bytes; None: it is to be made.
-    tls: what `connect_accepted_socket` takes.
+    Args:
+        has_room: returns whether one more connection fits; its argument counts accepted connections not yet set up.
+        full: returns the response to a connection that does not fit; not sent over TLS.
+        protocol: makes the protocol of a connection from the bytes already read from it.
+        is_shedding: returns whether connections are checked before they are set up; TLS connections never are.
+        shed: returns the refusal of a request with these bytes; None: set up the connection.
+        tls: keyword arguments of `connect_accepted_socket`.
     """
 
     def __init__(
@@ -67,7 +69,7 @@ class Acceptor:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                logging.getLogger("uvicorn.error").error("no connection can be accepted for now: %s", error)
+                logging.getLogger("uvicorn.error").error("cannot accept connections, retrying: %s", error)
                 self._wait()
                 return
             accepted.setblocking(False)
@@ -89,12 +91,15 @@ class Acceptor:
     async def _made(self, accepted: socket.socket, begun: bytes) -> None:
         try:
             await self._loop.connect_accepted_socket(partial(self._protocol, begun), accepted, **self._tls)
-        except OSError:  # it is gone already, or its handshake failed or took too long
+        except OSError:  # the peer disconnected, or the handshake failed or timed out
             accepted.close()
 
     def _turn_away(self, accepted: socket.socket) -> None:
-        """Answers and closes a connection. Its bytes are read first, so that closing does not reset it. A peer that
-        sends as fast as it is read is reset, so that it does not block the loop."""
+        """Sends the refusal and closes the connection.
+
+        Reads the received bytes first, because closing a socket with unread bytes resets it. A peer that sends as fast
+        as it is read is reset, so that it does not block the loop.
+        """
         with accepted, suppress(OSError):
             if not self._tls:
                 with suppress(BlockingIOError):
@@ -109,11 +114,10 @@ class Acceptor:
 
     @property
     def is_open(self) -> bool:
-        """Returns whether the socket accepts connections."""
         return self._sock.fileno() >= 0
 
     def close(self) -> None:
-        """Accepts nothing more, and closes the socket. Idempotent."""
+        """Stops accepting and closes the socket. Idempotent."""
         if self._pause is not None:
             self._pause.cancel()
             self._pause = None
@@ -122,7 +126,7 @@ class Acceptor:
             self._sock.close()
 
     async def wait_closed(self) -> None:
-        """Returns once every connection that was accepted is made; handshakes that have not ended are given up."""
+        """Waits until every accepted connection is set up; cancels handshakes that take longer than `_MADE_S`."""
         if self._making:
             _, late = await asyncio.wait(set(self._making), timeout=_MADE_S)
             for making in late:

@@ -1,4 +1,4 @@
-"""Ends connections so that their last answers arrive, and those of a server that stops."""
+"""Closes connections without losing their last response, and drains the connections of a server that stops."""
 
 import asyncio
 import fcntl
@@ -16,44 +16,46 @@ from oncegate.clock import now_s, sleep_s
 from oncegate.core.errors import OncegateError
 from oncegate.transports.http import problems
 
-# A caller that takes no byte of its answers from look to look, so many times, has gone or never will: three seconds.
-# Looks and not time: who waits for this process's turn is not to blame.
+# A client that reads no byte during this many checks (three seconds) counts as gone. Checks are counted, not seconds,
+# so that a pause of this process is not blamed on the client.
 UNREAD_LOOKS = 30
 _LOOK_S = 0.1
 
-# A caller that is refused before it has sent all of its request is read on for so long, and what it sends dropped: a
-# socket that is closed with bytes in it is reset, and the reset may overtake the refusal (RFC 9112, 9.6).
+# How long the server keeps reading, and dropping, the rest of a refused request. Closing a socket with unread bytes
+# resets it, and the reset may overtake the refusal (RFC 9112, 9.6).
 LINGER_S = 5.0
 
 
 class LastAnswer:
-    """Stands in for a connection's transport in an exchange, which closes it after its last answer."""
+    """A connection's transport whose `close` is replaced, so that the exchange's last response arrives."""
 
     def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
         self._transport, self.close = transport, close
         self.write = transport.write
 
     def __getattr__(self, name: str) -> object:
-        """Gives the rest of the transport."""
         return getattr(self._transport, name)
 
 
 def linger(transport: asyncio.Transport) -> asyncio.TimerHandle:
-    """Sends nothing more on a connection, and closes it when its caller does, or after `LINGER_S`."""
+    """Closes the sending side of a connection; aborts it after `LINGER_S` unless the client closes it earlier."""
     if transport.can_write_eof():
         transport.write_eof()
     return asyncio.get_running_loop().call_later(LINGER_S, transport.abort)
 
 
-# Of each connection, the bytes that wait to be read, and how many looks have seen as many.
+# By connection: the bytes its client has not read yet, and the number of checks that counted the same.
 UnreadBytes = dict[object, tuple[int, int]]
 
 
 async def answered(state: ServerState, within_s: float, is_forced: Callable[[], bool]) -> tuple[int, int]:
-    """Returns once every connection is closed and every request at its end; what is not is cut off then.
+    """Waits until every connection is closed and every request has ended.
 
-    Cut off is a connection whose caller reads nothing for `UNREAD_LOOKS`, and all there is when `within_s` have passed,
-    or when it is forced. Returns how many connections and requests were.
+    Aborts a connection whose client reads nothing for `UNREAD_LOOKS` checks. Aborts everything left after `within_s`
+    or once `is_forced` returns true.
+
+    Returns:
+        The numbers of aborted connections and of cancelled requests.
     """
     begun_s, cut = now_s(), 0
     unread: UnreadBytes = {}
@@ -67,25 +69,25 @@ async def answered(state: ServerState, within_s: float, is_forced: Callable[[], 
 
 
 def looked_at(state: ServerState, before: UnreadBytes) -> UnreadBytes:
-    """Looks at every connection: how many bytes wait to be read, and how many looks have seen as many."""
+    """Counts the unread bytes of every connection and the checks since they last changed."""
     return {one: _unread(one, before.get(one)) for one in state.connections}
 
 
 def cut_off(unread: UnreadBytes, looks_max: int) -> int:
-    """Cuts off each connection whose caller took no byte for so many looks; returns how many."""
+    """Aborts each connection whose client read no byte during `looks_max` checks; returns how many."""
     return _cut([one for one, (size_bytes, looks) in unread.items() if size_bytes and looks >= looks_max])
 
 
 def _unread(connection: object, known: tuple[int, int] | None) -> tuple[int, int]:
-    """Returns the bytes that wait to be read, and how many looks have found as many.
+    """Returns the unread bytes of a connection and the number of checks that counted the same.
 
-    The kernel's are among them: it takes more from this process only when a third of its buffer of up to 4 MiB is
-    free, so that the process's own buffer alone would not change for a caller that reads slowly.
+    The kernel's buffer is included. The kernel accepts more bytes only once a third of its buffer of up to 4 MiB is
+    free, so for a slow reader the process's own buffer alone would not change.
     """
     transport: asyncio.Transport = connection.transport  # type: ignore[attr-defined]
     size_bytes = transport.get_write_buffer_size()
     if size_bytes:
-        with suppress(OSError):  # closed meanwhile, or a system without the question
+        with suppress(OSError):  # closed in the meantime, or a system without TIOCOUTQ
             queued = fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, bytes(4))
             size_bytes += int.from_bytes(queued, sys.byteorder)
     return (size_bytes, known[1] + 1 if known is not None and known[0] == size_bytes else 1)
@@ -99,7 +101,7 @@ def _cut(connections: Iterable[object]) -> int:
 
 
 async def _cancelled(tasks: "set[asyncio.Task[None]]") -> int:
-    """Ends what still works on an answer that nobody will get."""
+    """Cancels the requests whose clients were cut off; returns how many there were."""
     running = set(tasks)
     for task in running:
         task.cancel()
@@ -109,12 +111,12 @@ async def _cancelled(tasks: "set[asyncio.Task[None]]") -> int:
 
 
 def no_cancellation(record: logging.LogRecord) -> bool:
-    """Passes over what the framework says of a request that was cancelled: the line of its shutdown tells it."""
+    """Filters out the framework's error for a cancelled request; the event `connections_cut` reports it already."""
     return record.exc_info is None or not isinstance(record.exc_info[1], asyncio.CancelledError)
 
 
 def refusal(error: OncegateError, trace_id: str | None = None) -> bytes:
-    """Writes an answer that is the last of its connection."""
+    """Encodes a refusal as a whole HTTP/1.1 response with `Connection: close`."""
     body = problems.encode(error, trace_id or secrets.token_hex(16))
     status = HTTPStatus(problems.status_of(type(error)))
     after_ms = error.extra.get("retry_after_ms", error.retry_after_ms)

@@ -1,7 +1,7 @@
-"""Answers a plain request without a framework in between: from the parsed head to the route, its answer in one write.
+"""Runs plain requests without the framework: from the parsed head straight to the route, with one write per response.
 
-The routes and their checks are those of `app.Door`, which has the requests that are not plain: of an old version, by
-HEAD, with an offer or an expectation, or of a path that no route has.
+Routes and checks are those of `app.Door`. The door also serves the requests that are not plain: HTTP/1.0, HEAD,
+`Upgrade`, `Expect` and unknown paths.
 """
 
 import asyncio
@@ -23,10 +23,10 @@ _CLOSE = b"connection: close\r\n"
 
 
 class Exchange(RequestResponseCycle):
-    """One request of a hot route and its answer; for uvicorn's protocol a cycle like any other."""
+    """A request of a known route and its response; uvicorn's protocol handles it like its own cycle."""
 
     def __init__(self, wire: Any, route: Route, path: dict[str, str]) -> None:
-        """What the protocol and `receive` use of a cycle, and no more."""
+        """Sets only the attributes of a cycle that the protocol and `receive` use."""
         self.scope, self.transport, self.flow = wire.scope, wire.ending, wire.flow
         self.message_event = asyncio.Event()
         self.keep_alive = wire.parser.should_keep_alive()
@@ -35,19 +35,21 @@ class Exchange(RequestResponseCycle):
         self._wire, self._route, self._path = wire, route, path
 
     def take_body(self) -> bytes | None:
-        """Returns the whole body and forgets it; None while there is more to come, or nobody waits any more."""
+        """Returns the whole body and drops it; None while the body is incomplete or the client has disconnected."""
         if self.more_body or self.disconnected:
             return None
         body, self.body = bytes(self.body), bytearray()
         return body
 
     def fill(self, room: memoryview, arrived: Callable[[int], None]) -> Filling:
-        """Receives the body into `room`, past the parser."""
+        """Receives the body into `room`, bypassing the parser."""
         return Filling(self._wire, self, room, arrived)
 
     def run_asgi(self, app: Any) -> Any:
-        """Returns what runs the route and writes its response, unless the caller has gone away; traced, where requests
-        are."""
+        """Returns the coroutine that runs the route and writes its response, in a span where requests are traced.
+
+        No response is written once the client has disconnected.
+        """
         tracer = app.state.tracer
         is_untraced = tracer is None or self._route.path.startswith(UNTRACED)
         return self._answered(app.state) if is_untraced else self._traced(app, tracer)
@@ -61,7 +63,7 @@ class Exchange(RequestResponseCycle):
                 note_status(span, status)
 
     async def _answered(self, state: Any) -> int:
-        """Runs the route and writes its response; returns its status."""
+        """Runs the route, writes its response and returns the status code."""
         scope: Any = self.scope
         try:
             try:
@@ -94,7 +96,7 @@ class Exchange(RequestResponseCycle):
 
 
 def lines(fields: Sequence[tuple[bytes, bytes]]) -> bytes:
-    """Writes header fields as they are sent."""
+    """Encodes header fields, each as one line."""
     return b"".join(b"%b: %b\r\n" % field for field in fields)
 
 
@@ -102,7 +104,8 @@ _COMMON: list[Any] = [None, b""]
 
 
 def _common_lines(fields: list[tuple[bytes, bytes]]) -> bytes:
-    """The lines of the fields that every answer has; uvicorn makes a new list when the second changes."""
+    """Returns the encoded fields of every response. The cache is valid while uvicorn keeps the same list: it makes a
+    new one every second, for `Date`."""
     if _COMMON[0] is not fields:
         _COMMON[:] = fields, lines(fields)
     return cast(bytes, _COMMON[1])

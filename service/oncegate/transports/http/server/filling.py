@@ -1,7 +1,7 @@
-"""Receives a large body where it is to lie: from the socket into one piece of memory, past the parser.
+"""Reads a large body from the socket straight into its final buffer, bypassing the HTTP parser.
 
-The parser hands a body on in pieces, each copied five times on its way. Here the system writes into the body itself;
-the parser is told nothing of it, so the next request of the connection gets a new one.
+The parser delivers a body in pieces, each copied five times on the way. Here the kernel writes into the final buffer.
+The parser never sees these bytes, so the connection gets a new parser for its next request.
 """
 
 import asyncio
@@ -12,15 +12,15 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 
 class Filling(asyncio.BufferedProtocol):
-    """Stands in for the connection's protocol until the body of its request is whole, or `stop` is called.
+    """Replaces a connection's protocol until the request body is complete or `stop` is called.
 
-    ended: true once it is whole, false when the connection was lost before; else what `arrived` raised.
+    ended: true once the body is complete, false if the connection was lost first; raises the exception of `arrived`.
     """
 
     def __init__(
         self, wire: HttpToolsProtocol, cycle: RequestResponseCycle, room: memoryview, arrived: Callable[[int], None]
     ) -> None:
-        """Begins with what the parser has handed on; `room` is as long as the body."""
+        """Starts with the bytes that the parser already delivered; `room` has the length of the body."""
         self._wire, self._cycle, self._room, self._arrived = wire, cycle, room, arrived
         self.ended: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._first = self._at = 0
@@ -41,18 +41,18 @@ class Filling(asyncio.BufferedProtocol):
             self._switch(self)
 
     def _switch(self, protocol: asyncio.BaseProtocol) -> None:
-        """Reading begins anew: how the bytes come depends on the protocol that it began with."""
+        """Replaces the protocol while reading is paused: asyncio chooses the way of reading when reading starts."""
         flow = self._wire.flow
         flow.pause_reading()
         self._wire.transport.set_protocol(protocol)
         flow.resume_reading()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Returns the room that is left: never more than the body, so that the next request is not touched."""
+        """Returns the rest of the buffer, which ends with the body: bytes of the next request stay in the socket."""
         return self._room[self._at :]
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Takes note of bytes that came, and hands the connection back with the last of them."""
+        """Counts received bytes; after the last byte of the body, restores the connection's protocol."""
         self._at += nbytes
         try:
             self._arrived(nbytes)
@@ -75,7 +75,7 @@ class Filling(asyncio.BufferedProtocol):
             self.ended.set_result(how)
 
     def stop(self) -> None:
-        """Gives the connection back, whole body or not: what came of one is the parser's, as if it had read it."""
+        """Restores the connection's protocol; an incomplete body is passed to the parser as if it had read it."""
         if not self._stands_in or self._wire.transport.is_closing():
             return
         self._stands_in = False
@@ -84,19 +84,19 @@ class Filling(asyncio.BufferedProtocol):
             self._wire.data_received(bytes(self._room[self._first : self._at]))
 
     def eof_received(self) -> None:
-        """Implements asyncio's protocol."""
+        """Forwards the end of the stream to the connection's protocol."""
         self._wire.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Implements asyncio's protocol: the parser's is told as well."""
+        """Forwards the loss of the connection to its own protocol, and ends this one with false."""
         self._stands_in = False
         self._wire.connection_lost(exc)
         self._end(False)
 
     def pause_writing(self) -> None:
-        """Implements asyncio's protocol."""
+        """Forwards backpressure to the connection's protocol."""
         self._wire.pause_writing()
 
     def resume_writing(self) -> None:
-        """Implements asyncio's protocol."""
+        """Forwards the end of backpressure to the connection's protocol."""
         self._wire.resume_writing()

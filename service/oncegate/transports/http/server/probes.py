@@ -1,4 +1,4 @@
-"""A port for probes alone: it answers however many connections the other one has, and also while TLS asks for keys."""
+"""Serves health probes on a port of their own, which needs no TLS and answers even when the main port is full."""
 
 import asyncio
 import socket
@@ -14,35 +14,34 @@ from oncegate.transports.http import problems
 from oncegate.transports.http.server.protocol import HttpServer, Protocol
 from oncegate.transports.tracing import trace_id_of
 
-# A kubelet asks three probes, a load balancer or two another; their descriptors are kept (`runtime.descriptors`).
+# A kubelet sends three probes, each load balancer another. Descriptors for all are reserved (`runtime.descriptors`).
 CONNECTIONS = 8
 PATHS = frozenset({"/healthz/live", "/healthz/ready", "/healthz/startup"})
 
 
 class Probes:
-    """Passes probes on to the application and refuses every other path."""
+    """An application that forwards probes and refuses every other path."""
 
     def __init__(self, app: FastAPI) -> None:
         self._app, self.state = app, app.state
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
         if scope["path"] in PATHS:
             await self._app(scope, receive, send)
             return
-        refusal = NotFound(f"this port answers {', '.join(sorted(PATHS))} alone; the setting `port` has the rest")
+        refusal = NotFound(f"this port serves only {', '.join(sorted(PATHS))}; send other requests to the main port")
         await problems.response(refusal, trace_id_of(scope["headers"]))(scope, receive, send)
 
 
 class ProbeProtocol(Protocol):
-    """Serves one connection of a probe. One more than there may be ends the oldest that is not being answered."""
+    """A probe's connection. A connection beyond the limit closes the oldest idle one."""
 
     keep_alive_s = 5
     accepted_per_turn, makes_room = 1, True
     _made_s = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begins a connection: a probe is let in whatever others hold."""
+        """Accepts the connection; at the limit, aborts the oldest idle one first."""
         self._made_s = now_s()
         if len(self.connections) >= self.connections_max:
             oldest = min(self.connections, key=_order)
@@ -52,7 +51,7 @@ class ProbeProtocol(Protocol):
 
     @property
     def order(self) -> tuple[bool, float]:
-        """Returns what is ended first: what is not being answered, then what is oldest."""
+        """Returns the sort key of eviction: idle connections first, then the oldest."""
         return (self.cycle is not None and not self.cycle.response_complete, self._made_s)
 
 
@@ -63,7 +62,7 @@ def _order(connection: object) -> tuple[bool, float]:
 
 @asynccontextmanager
 async def probed(app: FastAPI, sock: socket.socket, shutdown_ms: int) -> AsyncIterator[HttpServer]:
-    """Serves probes of the application on a bound socket, in plain HTTP, until the context ends."""
+    """Serves the application's probes on a bound socket over plain HTTP until the context ends."""
     server = HttpServer(Probes(app), shutdown_ms, CONNECTIONS, CONNECTIONS, protocol=ProbeProtocol)
     server.begin(sock)
     try:

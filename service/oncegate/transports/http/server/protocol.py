@@ -1,4 +1,4 @@
-"""The server under the application: uvicorn that answers with our problems and leaves signals alone."""
+"""The HTTP server: uvicorn with a fast path, RFC 9457 problems for malformed requests, and no signal handlers."""
 
 import asyncio
 import contextlib
@@ -31,45 +31,46 @@ from oncegate.transports.tls import Tls
 
 # Longer than the pause between two micro-batches, so that writers keep their connection.
 KEEP_ALIVE_S = 75
-# A handshake of TLS takes two round trips; as long as a body may pause.
+# Timeout of a TLS handshake, which takes two round trips. A body may pause as long.
 HANDSHAKE_S = 5.0
-# How long a client is waited for that is told of the end: one that sleeps on its connection never answers.
+# Timeout of the closing TLS handshake: a client that sleeps on its connection never answers.
 FAREWELL_S = 1.0
-# The server looks at its connections once a second, which is every tenth of uvicorn's ticks.
+# The server checks its connections once a second, at every tenth of uvicorn's ticks.
 TICKS, TICK_MS = 10, 1_000
 _FRAMING = {b"content-length", b"transfer-encoding"}
 
 
 class Protocol(HttpToolsProtocol):
-    """Serves HTTP as uvicorn's protocol does; hot routes go straight to their function, and what is no HTTP is
-    answered by a problem.
+    """uvicorn's HTTP protocol; plain requests go straight to their route, and malformed ones get a problem.
 
-    A connection on which no request is being answered is closed after a while, whether none was begun or its head
-    comes a byte at a time; and one whose head does not end, at `HEAD_BYTES`.
+    An idle connection is closed after `keep_alive_s`. A connection counts as idle until the head of a request is
+    complete, even when the head arrives a byte at a time. A head that exceeds `HEAD_BYTES` is refused.
     """
 
-    # How many may be open; `Server` sets it.
+    # Limit of open connections; `HttpServer` sets it.
     connections_max = 4_096
     keep_alive_s = KEEP_ALIVE_S
-    # How many are accepted at once; and whether one beyond `connections_max` ends another.
+    # Connections accepted per turn; whether one beyond `connections_max` evicts another.
     accepted_per_turn, makes_room = ACCEPTED_PER_TURN, False
     _idle_since = 0.0
-    # The last head that is whole; the one that is not, and how much has come of it; a head that is only repeated.
+    # Scopes of the last complete head and of the incomplete one, with the bytes received of the latter.
     _headed: object = None
     _begun: object = None
     _head_bytes = 0
+    # True while the parser reads the head that `_feed` repeats after an upgrade offer.
     _goes_on = False
-    # Whether a request is being answered; and what is held for an answer that its caller does not read.
+    # Whether a request is being processed; the in-flight bytes reserved for unread responses.
     _answering = False
     _unread: Room | None = None
-    # Why no request is served here; and the timer of a connection that is only read until its caller closes it.
+    # The refusal of every request on a connection beyond the limit.
     _full: Overloaded | None = None
-    # What was read of the connection before it was made.
+    # Bytes read before the connection was set up.
     begun = b""
+    # Timer of a connection that is only read until its client closes it.
     _lingering: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begins a connection: it is idle until its first request."""
+        """Starts the idle timer; beyond the limit, prepares the refusal instead."""
         super().connection_made(transport)
         self._is_ours = isinstance(self.app, FastAPI)
         self.ending = closing.LastAnswer(transport, self._close)
@@ -78,13 +79,13 @@ class Protocol(HttpToolsProtocol):
             self._rest()
         else:
             self._full = full(self.connections_max)
-            # Answered after its first bytes: clients do not read an answer before they send a request.
+            # Refused only after its first bytes: clients read no response before they send a request.
             self._lingering = self.loop.call_later(closing.LINGER_S, transport.abort)
         if self.begun:
             self.data_received(self.begun)
 
     def data_received(self, data: bytes) -> None:
-        """Reads what came, and never switches the protocol: that another is offered is passed over (RFC 9110, 7.8)."""
+        """Parses received bytes. Offers to upgrade the protocol are ignored (RFC 9110, 7.8)."""
         if self._full is not None:
             full, self._full = self._full, None
             self._refuse(full)
@@ -99,7 +100,8 @@ class Protocol(HttpToolsProtocol):
                 self._wait_for_head(len(data))
 
     def _feed(self, data: bytes | memoryview) -> None:
-        """Feeds the parser. It takes what follows an offer for the other protocol: so a new one reads the body."""
+        """Feeds the parser. After an upgrade offer the parser stops, so a new parser reads the body: it is fed a
+        minimal head with the same framing first."""
         while True:
             try:
                 self.parser.feed_data(data)
@@ -115,11 +117,11 @@ class Protocol(HttpToolsProtocol):
             self._begun, self._head_bytes = self.scope, 0
         self._head_bytes += size_bytes
         if self._head_bytes > HEAD_BYTES:
-            endless = HeadTooLarge(f"a head of more than {HEAD_BYTES} bytes; nothing was written")
+            endless = HeadTooLarge(f"the request head exceeds {HEAD_BYTES} bytes; nothing was written")
             self._refuse(too_long(len(self.url), self.scope["headers"]) or endless)
 
     def on_headers_complete(self) -> None:
-        """Begins the exchange, if this is one; everything out of the ordinary is left to uvicorn and the framework."""
+        """Starts the exchange of a plain request; uvicorn and the framework handle all other requests."""
         self._headed = self.scope
         if self._goes_on:
             self._goes_on = False
@@ -128,7 +130,7 @@ class Protocol(HttpToolsProtocol):
             self._believe_target()
         exchange = self._exchange()
         if exchange is None:
-            self.url = self.url[: TARGET_BYTES + 2]  # whose parser takes no more; it is refused all the same
+            self.url = self.url[: TARGET_BYTES + 2]  # uvicorn's parser accepts no more; still long enough to be refused
             super().on_headers_complete()
             self.cycle.transport = cast(asyncio.Transport, self.ending)
             return
@@ -140,13 +142,13 @@ class Protocol(HttpToolsProtocol):
             self.pipeline.appendleft((exchange, self.app))
 
     def _believe_target(self) -> None:
-        """Puts the host of a target in absolute form in place of `Host`, which counts for nothing (RFC 9112, 3.2.2)."""
+        """For an absolute-form target, replaces `Host` by the target's authority (RFC 9112, 3.2.2)."""
         authority = re.split(rb"[/?#]", self.url.partition(b"://")[2], maxsplit=1)[0]
-        fields = self.headers  # those of the scope
+        fields = self.headers  # the same list as the scope's
         fields[:] = [(name, authority if name == b"host" else value) for name, value in fields]
 
     def _exchange(self) -> fast_path.Exchange | None:
-        """Returns the exchange of a plain request for one of the routes; None: it is left to the application."""
+        """Returns the exchange of a plain request for a known route; None: the application handles the request."""
         parser, url = self.parser, self.url
         if not self._is_ours or self.expect_100_continue or parser.should_upgrade() or b"#" in url:
             return None
@@ -165,7 +167,7 @@ class Protocol(HttpToolsProtocol):
         return fast_path.Exchange(self, *found)
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
-        """Begins to answer a request, once the answers before it on this connection are taken."""
+        """Starts a request once the client has read the earlier responses of this connection."""
         if self.flow.write_paused:
             self.flow.pause_reading()
             self.pipeline.append((cycle, app))
@@ -174,7 +176,7 @@ class Protocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def pause_writing(self) -> None:
-        """Counts the bytes that wait to be read in what may be in flight, and writes no more until they are."""
+        """Pauses responses and counts the unread bytes against the in-flight limit of answers."""
         super().pause_writing()
         gateway = self.app.state.gateway if self._is_ours else None
         if gateway is not None and self._unread is None:
@@ -183,7 +185,7 @@ class Protocol(HttpToolsProtocol):
             self._unread = answers.hold(sharer_in(scope), self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
-        """Goes on with the requests that have waited for their caller to read."""
+        """Starts the requests that waited for the client to read."""
         self._taken()
         super().resume_writing()
         if self.pipeline and not self._answering and not self.transport.is_closing():
@@ -196,7 +198,7 @@ class Protocol(HttpToolsProtocol):
             self._unread = None
 
     def on_response_complete(self) -> None:
-        """Goes on with the next request. The timer of an idle connection is set once and moved on, not set anew."""
+        """Starts the next request of the connection, or its idle period."""
         self.server_state.total_requests += 1
         self._answering = False
         if self.transport.is_closing():
@@ -208,7 +210,7 @@ class Protocol(HttpToolsProtocol):
             self._rest()
 
     def _rest(self) -> None:
-        """From now on the connection is idle."""
+        """Starts the idle period. A running timer is kept and rearmed by `_close_idle`: a timer per request costs more."""
         self._idle_since = now_s()
         if self.timeout_keep_alive_task is None:
             self._look_again(self.timeout_keep_alive)
@@ -217,7 +219,7 @@ class Protocol(HttpToolsProtocol):
         self.timeout_keep_alive_task = self.loop.call_later(delay_s, self._close_idle)
 
     def _close_idle(self) -> None:
-        """Close the connection if it has been idle for long enough, else look again then; not while it is busy."""
+        """Closes the connection if its idle period is over, otherwise rearms the timer; never while it is busy."""
         self.timeout_keep_alive_task = None
         if self.cycle is None or self.cycle.response_complete:
             left_s = self._idle_since + self.timeout_keep_alive - now_s()
@@ -227,15 +229,15 @@ class Protocol(HttpToolsProtocol):
                 self.transport.close()
 
     def shutdown(self) -> None:
-        """Closes the connection once nothing is being answered; a body that is not there yet is not waited for."""
+        """Closes the connection after the running requests; refuses a request whose body is incomplete."""
         cycle = self.cycle
         if cycle is not None and not cycle.response_complete and cycle.more_body and not self.pipeline:
-            self._refuse(Stopping("the gateway is being stopped before the body was there; nothing was written"))
+            self._refuse(Stopping("the gateway is stopping and the request body is incomplete; nothing was written"))
         else:
             super().shutdown()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Ends a connection, and its timer with it."""
+        """Cancels the timers of the connection and releases its reservation."""
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
             self.timeout_keep_alive_task = None
@@ -245,13 +247,15 @@ class Protocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuses what cannot be read as HTTP."""
-        self._refuse(BadRequest("this is not an HTTP request that can be read; nothing was written"))
+        """Refuses bytes that are not HTTP, with a problem instead of uvicorn's plain text."""
+        self._refuse(BadRequest("the request is not valid HTTP; nothing was written"))
 
     def _refuse(self, error: OncegateError) -> None:
-        """Answer and close; where a request is being answered, only close after its answer and those that wait.
+        """Sends the refusal and closes the connection.
 
-        Bytes beyond a body's Content-Length arrive with it: the request itself is good and takes effect.
+        While a complete request is running, only closes the connection, after its response and those of pipelined
+        requests. Bytes beyond a body's Content-Length arrive together with the body; the request itself is valid and
+        takes effect.
         """
         cycle = self.cycle
         if cycle is not None and not cycle.response_complete and (self.pipeline or not cycle.more_body):
@@ -263,7 +267,7 @@ class Protocol(HttpToolsProtocol):
         self._linger()
 
     def _close(self) -> None:
-        """Closes the connection after its last answer; where its request has not come whole, reads on for a while."""
+        """Closes the connection after its last response; lingers when its request was not received completely."""
         if (self.cycle is not None and self.cycle.more_body) or self.pipeline or self._goes_on:
             self._linger()
         else:
@@ -278,17 +282,16 @@ class Protocol(HttpToolsProtocol):
 
 
 def full(connections_max: int) -> Overloaded:
-    """Returns the refusal of a connection beyond `connections_max`."""
     return Overloaded(f"{connections_max} connections are open; nothing was written")
 
 
 def refused_max(connections_max: int) -> int:
-    """Returns how many connections beyond those that are served are told so, each until it has heard it."""
+    """Returns how many connections beyond the limit may be open at once, to receive their refusal."""
     return -(-connections_max // 8)
 
 
 class HttpServer(uvicorn.Server):
-    """A server that the program stops; `drain` finishes what was begun."""
+    """A uvicorn server without signal handlers; `drain` stops it after the running requests."""
 
     def __init__(
         self,
@@ -323,7 +326,7 @@ class HttpServer(uvicorn.Server):
         self._unread: closing.UnreadBytes = {}
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begins to listen. Nobody holds a connection by a handshake that does not end."""
+        """Starts listening. TLS handshakes have a timeout, so that an unfinished one holds no connection."""
         config, state = self.config, self.lifespan.state
         make = partial(config.http_protocol_class, config=config, server_state=self.server_state, app_state=state)  # type: ignore[call-arg]
 
@@ -348,7 +351,7 @@ class HttpServer(uvicorn.Server):
         self.started = True
 
     def _has_room(self, making: int) -> bool:
-        """Tells whether one connection more is served, or is refused once it has asked."""
+        """Returns whether one more connection can be set up, to be served or to receive its refusal."""
         most = self._connections_max + refused_max(self._connections_max)
         return self._protocol.makes_room or len(self.server_state.connections) + making < most
 
@@ -356,7 +359,7 @@ class HttpServer(uvicorn.Server):
         return closing.refusal(full(self._connections_max))
 
     async def on_tick(self, counter: int) -> bool:
-        """Cuts off, once a second, whose callers have taken no byte of what waits for them for too long."""
+        """Aborts, once a second, connections whose clients have read no byte for `unread_ms`."""
         if counter % TICKS == 0:
             self._unread = closing.looked_at(self.server_state, self._unread)
             if cut := closing.cut_off(self._unread, self._unread_looks):
@@ -364,7 +367,7 @@ class HttpServer(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accepts nothing more, and ends all connections; whom it cut off is one log line, `connections_cut`."""
+        """Stops accepting and drains all connections; logs `connections_cut` if any had to be aborted."""
         for acceptor in self.acceptors:
             acceptor.close()
             await acceptor.wait_closed()
@@ -380,12 +383,12 @@ class HttpServer(uvicorn.Server):
         yield
 
     def begin(self, sock: socket.socket) -> "asyncio.Task[None]":
-        """Begins to serve a bound socket; the task ends when the server is drained."""
+        """Starts serving a bound socket; the task ends when the server is drained."""
         self._task = asyncio.create_task(self.serve([sock]), name="http server")
         return self._task
 
     async def drain(self) -> None:
-        """Accepts nothing more, answers what is in flight, returns when all connections are closed. Idempotent."""
+        """Stops accepting, finishes requests in flight and returns once all connections are closed. Idempotent."""
         self.should_exit = True
         if self._task is not None:
             await self._task
@@ -401,10 +404,10 @@ async def listening(
     tls: Tls | None = None,
     unread_ms: int = Limits.unread_answer_ms,
 ) -> AsyncIterator[HttpServer]:
-    """Serves the application on a bound socket, over TLS where there are certificates, and drains it at the end.
+    """Serves the application on a bound socket, over TLS if `tls` is given, and drains it at the end.
 
-    A connection beyond `connections_max` is answered OVERLOADED and closed; `backlog` wait to be looked at, at most.
-    One whose caller takes no byte of its answers for `unread_ms` is cut off.
+    A connection beyond `connections_max` gets OVERLOADED and is closed. At most `backlog` connections wait to be
+    accepted. A connection is aborted when its client reads no byte of its responses for `unread_ms`.
     """
     server = HttpServer(app, shutdown_ms, connections_max, backlog, tls, unread_ms)
     server.begin(sock)

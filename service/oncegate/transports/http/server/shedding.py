@@ -1,8 +1,8 @@
-"""Refuses requests before their connections are made, while requests are refused for the time that they would wait.
+"""Sheds load: under overload, refuses requests before their connections are set up.
 
-A connection and its request cost five times as much as this refusal, at four times the capacity more than all that is
-accepted: what is refused early leaves the processor to the others. The rule is that of `Admission.queue`; what it does
-not plainly refuse is decided in the usual way.
+Setting up a connection and reading its request costs five times as much as this refusal. At four times the capacity,
+that would cost more than all accepted requests together. The rule is that of `Admission.queue`; every request that the
+rule does not clearly refuse takes the usual path.
 """
 
 from typing import Any, cast
@@ -18,7 +18,7 @@ from oncegate.transports.tracing import trace_id_of
 
 
 class _Message:
-    """Collects what httptools reads of a message."""
+    """Collects the target, the fields and the number of messages that httptools parses."""
 
     def __init__(self) -> None:
         self.target, self.begun, self.ended = b"", 0, 0
@@ -38,25 +38,23 @@ class _Message:
 
 
 class Shedding:
-    """Checks the first bytes of a connection, for `Acceptor`.
-
-    app: the application; one without a gateway sheds nothing.
-    """
+    """The check of a connection's first bytes for `Acceptor`. An application without a gateway sheds nothing."""
 
     def __init__(self, app: Any) -> None:
         self._app = app
 
     def is_on(self) -> bool:
-        """Returns whether a request was refused for its wait, and few connections were checked since."""
+        """Returns whether a recent request was refused for its expected wait: each such refusal allows a number of
+        early checks."""
         state = getattr(self._app, "state", None)
         gateway = getattr(state, "gateway", None)
         return gateway is not None and gateway.admission.early_checks > 0
 
     def refusal(self, data: bytes) -> bytes | None:
-        """Returns the answer to a connection that sent these bytes; None: it is to be made.
+        """Returns the refusal of a connection that sent these bytes; None: set up the connection.
 
-        The answer is the last of its connection, so the request has to be whole: a client that is still sending would
-        be reset, and never read it.
+        Only complete requests are refused. The connection is closed after the refusal, and a client that is still
+        sending would be reset before it reads the response.
         """
         state = self._app.state
         admission = state.gateway.admission
