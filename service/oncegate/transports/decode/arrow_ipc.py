@@ -1,8 +1,8 @@
-"""Reads Arrow IPC streams from strangers: whole, checked to the last offset, refused when they could grow.
+"""Reads Arrow IPC streams from untrusted callers, with full validation.
 
-What is refused beside malformed bytes, each because a few bytes of body could become gigabytes of memory or a
-row could not be known from another: dictionaries, run ends, views, unions, null and zero-width types, buffers that
-share their bytes. Compressed buffers (LZ4, ZSTD) are read up to the size that they announce.
+Refused besides malformed bytes: dictionaries, run ends, views, unions, null and zero-width types, and buffers that
+share bytes. With each of these a few bytes of body could become gigabytes of memory, or rows could not be told apart.
+Compressed buffers (LZ4, ZSTD) are read up to their announced size.
 """
 
 import struct
@@ -19,7 +19,7 @@ from oncegate.core.errors import BadRequest, TooLarge
 from oncegate.engine.limits import Limits
 from oncegate.engine.requests import Batch, Rows, Schema
 
-# Each is read on its own, for some 50 us; a request has a few.
+# Reading a message costs some 50 us; a request usually has a few.
 _MESSAGES_MAX = 4_096
 _RECORD_BATCH = 3
 _FIELDS = {"message_type": 1, "message_header": 2, "batch_buffers": 2, "batch_compression": 3}
@@ -29,10 +29,12 @@ _BUFFER = struct.Struct("<qq")
 def read_stream(
     data: bytes | memoryview, bytes_max: int, columns_max: int = Limits.columns_per_request
 ) -> tuple[Schema, list[Batch]]:
-    """Reads the schema and the record batches of one whole IPC stream. Raises BadRequest when it is anything else.
+    """Reads the schema and the record batches of one complete IPC stream.
 
-    TooLarge: its buffers are compressed and announce more than `bytes_max` in all; more columns, with those inside
-    of others, than `columns_max`; or more record batches than anybody writes.
+    Raises:
+        BadRequest: not one complete stream, or a type that is refused.
+        TooLarge: compressed buffers announce more than `bytes_max` in all; more than `columns_max` columns, nested
+            ones included; or more than 4,096 record batches.
     """
     try:
         announced = 0
@@ -58,9 +60,9 @@ def read_stream(
 
 
 def _announced(metadata: bytes, body: memoryview) -> int:
-    """What a record batch's compressed buffers say that they hold; 0 when none is compressed (format/Message.fbs).
+    """Returns the announced size of a record batch's compressed buffers; 0 if none is compressed (format/Message.fbs).
 
-    BadRequest: the buffers are together longer than the body, so bytes of it would become several columns.
+    Raises BadRequest if the buffers together are longer than the body: several columns would share its bytes.
     """
     message = struct.unpack_from("<I", metadata)[0]
     kind_at = _field(metadata, message, _FIELDS["message_type"])
@@ -78,13 +80,13 @@ def _announced(metadata: bytes, body: memoryview) -> int:
         raise BadRequest("the Arrow stream's buffers share bytes: each needs bytes of its own")
     if not _field(metadata, batch, _FIELDS["batch_compression"]):
         return 0
-    # Each begins with its length when uncompressed, -1 where it was left as it is.
+    # Each buffer begins with its uncompressed length; -1: it is stored uncompressed.
     sizes = (struct.unpack_from("<q", body, offset)[0] for offset, length in buffers if length >= 8)
     return sum(max(0, size) for size in sizes)
 
 
 def _field(data: bytes, table: int, number: int) -> int:
-    """Where a flatbuffer table keeps a field; 0 when it is not there."""
+    """Returns the position of a field of a flatbuffer table; 0 if the field is absent."""
     vtable = table - struct.unpack_from("<i", data, table)[0]
     slot = 4 + 2 * number
     if slot >= struct.unpack_from("<H", data, vtable)[0]:
@@ -109,7 +111,7 @@ def _refuse_types(schema: Schema, columns_max: int) -> None:
 
 
 def _check_zone(name: str, kind: Any) -> None:
-    """A zone that nobody knows can be stored and never be shown."""
+    """Refuses an unknown time zone: its values could be stored but never returned as JSON."""
     try:
         pa.scalar(0, kind).as_py()
     except (ValueError, KeyError, OSError, pa.ArrowException) as error:
@@ -122,7 +124,7 @@ def _all_leaves(schema: Schema) -> Iterator[Any]:
 
 
 def leaves(kind: Any) -> Iterator[Any]:
-    """Goes through the columns that a type is made of: itself, or those inside of it."""
+    """Yields the leaf types of a type: the type itself, or those nested in it."""
     if pa.types.is_nested(kind) and kind.num_fields and not _odd(kind):
         for index in range(kind.num_fields):
             yield from leaves(kind.field(index).type)
@@ -162,7 +164,7 @@ def _fixed(kind: Any) -> bool:
 def read_schema(data: bytes, columns_max: int = Limits.columns_per_request) -> Schema:
     """Reads a schema in IPC form.
 
-    Raises BadRequest when it is none, or has types that are not read here; TooLarge for too many columns.
+    Raises BadRequest for bytes that are not a schema, and for refused types; TooLarge for too many columns.
     """
     try:
         schema = pa.ipc.read_schema(pa.BufferReader(data))
@@ -175,7 +177,7 @@ def read_schema(data: bytes, columns_max: int = Limits.columns_per_request) -> S
 
 
 def read_rows(data: bytes | memoryview, limits: Limits) -> Rows:
-    """Reads records that are to be written. Raises BadRequest, and TooLarge with the first record over the limit."""
+    """Reads records to be written. Raises BadRequest; TooLarge, which names a record over the limit."""
     schema, batches = read_stream(data, limits.body_bytes, limits.columns_per_request)
     if not schema.names:
         raise BadRequest("the Arrow stream has no columns")
@@ -193,7 +195,7 @@ def read_rows(data: bytes | memoryview, limits: Limits) -> Rows:
 
 
 def _record_bytes_at_most(batch: Batch) -> int:
-    """A bound for the longest record, for which no record is looked at: as if one had all that columns vary in."""
+    """Returns an upper bound of the longest record: the bytes of all variable-width columns count as one record."""
     total = 0
     for column in batch.columns:
         varies = _variable(column.type) or pa.types.is_nested(column.type)

@@ -1,4 +1,4 @@
-"""Identifiers and numbers as text, and back. Inside the service identifiers are raw bytes."""
+"""Converts identifiers and numbers from and to text. Inside the service, identifiers are raw bytes."""
 
 import base64
 import binascii
@@ -9,11 +9,11 @@ from urllib.parse import unquote_to_bytes
 from oncegate.core.errors import BadRequest
 from oncegate.ports import Mark
 
-# Crockford's alphabet: no i, l, o, u, so that a claim id survives being read aloud.
+# Crockford's alphabet, without i, l, o and u: a claim id can be read aloud.
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _VALUES = {letter: value for value, letter in enumerate(ALPHABET)}
 CLAIM_CHARS = 26
-# The text of ten bits: a claim id is written in 13 look-ups.
+# The text of each ten bits: a claim id is written with 13 look-ups.
 _PAIRS = [first + second for first in ALPHABET for second in ALPHABET]
 _SHIFTS = range(5 * (CLAIM_CHARS - 2), -1, -10)
 
@@ -43,7 +43,7 @@ def claim_text(claim: bytes) -> str:
 
 
 def claim_bytes(text: str) -> bytes:
-    """Reads the 16 bytes of a claim id; case does not matter. Raises BadRequest when `text` is none."""
+    """Parses a claim id of 26 characters, case-insensitively, to its 16 bytes. Raises BadRequest."""
     lower = text.lower()
     if len(lower) != CLAIM_CHARS or lower[0] > "7" or not _VALUES.keys() >= set(lower):
         raise BadRequest(f"a claim id has {CLAIM_CHARS} characters of {ALPHABET}, not {shortened(text)}")
@@ -55,12 +55,12 @@ def claim_bytes(text: str) -> bytes:
 
 @lru_cache(maxsize=16)
 def mark_text(mark: Mark) -> str:
-    """Writes a mark as `marks` reads it; remembered, for many answers in a row bring the same one."""
+    """Formats a ledger position as `marks` parses it. Cached: consecutive responses mostly carry the same one."""
     return f"{mark.ledger.hex()}:{mark.position}:{mark.chain.hex()}"
 
 
 def marks(header: str) -> list[Mark]:
-    """Reads the marks of an `Oncegate-Ledger` header, comma separated. Raises BadRequest."""
+    """Parses the ledger positions of an `Oncegate-Ledger` header, comma separated. Raises BadRequest."""
     found = []
     for item in filter(None, (part.strip() for part in header.split(","))):
         match = _MARK.fullmatch(item)
@@ -69,15 +69,15 @@ def marks(header: str) -> list[Mark]:
                 f"Oncegate-Ledger: <ledger id, 32 hex>:<position>:<chain, 16 hex> is wanted, not {shortened(item)}"
             )
         found.append(Mark(bytes.fromhex(match[1]), int(match[2]), bytes.fromhex(match[3])))
-    if not found:  # whoever sends it has lost its mark, and relies on it
+    if not found:  # the caller relies on a position that it has lost
         raise BadRequest("Oncegate-Ledger has no mark: leave it out, or bring the newest one")
     return found
 
 
 def sha256_of(header: str) -> bytes:
-    """Reads the SHA-256 of a `Content-Digest` header (RFC 9530); other algorithms beside it are ignored.
+    """Parses the SHA-256 of a `Content-Digest` header (RFC 9530); ignores other algorithms.
 
-    Raises BadRequest when there is none.
+    Raises BadRequest if there is no SHA-256.
     """
     match = _DIGEST.search(header)
     if match is None:
@@ -89,9 +89,9 @@ def sha256_of(header: str) -> bytes:
 
 
 def whole_number(text: str, what: str, largest: int = 2**32 - 1, least: int = 0) -> int:
-    """Reads a decimal number from `least` to `largest`; no sign, no spaces. Raises BadRequest.
+    """Parses a decimal number from `least` to `largest`, without sign and spaces. Raises BadRequest.
 
-    What JSON Schema calls an integer is one: 1023.0 is, 1_0 is not.
+    Accepts the integers of JSON Schema: 1023.0 is one, 1_0 is not.
     """
     match = _NUMBER.fullmatch(text)
     if match is None or not least <= int(match[1]) <= largest:
@@ -100,14 +100,14 @@ def whole_number(text: str, what: str, largest: int = 2**32 - 1, least: int = 0)
 
 
 def partition_number(text: str) -> int:
-    """Reads the number of a partition, nine digits at most. Raises BadRequest."""
+    """Parses a partition number of at most nine digits. Raises BadRequest."""
     if PARTITION.fullmatch(text) is None:
         raise BadRequest(f"partition: a number of one to nine digits is wanted, not {shortened(text)}")
     return int(text)
 
 
 def percent_decoded(text: str, what: str) -> str:
-    """Reads percent-encoded UTF-8. Raises BadRequest for anything else: two names that are no UTF-8 would be one."""
+    """Decodes percent-encoded UTF-8. Raises BadRequest for other bytes: two invalid names could decode to the same."""
     try:
         if not text.isascii() or _BROKEN.search(text):
             raise ValueError
@@ -117,5 +117,5 @@ def percent_decoded(text: str, what: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """Quotes what somebody sent, short enough for one line of a refusal."""
+    """Quotes a caller's text, cut to 80 characters for a refusal."""
     return repr(text if len(text) <= 80 else text[:77] + "...")

@@ -1,13 +1,13 @@
-"""Reads ids in each encoding, JSON, packed and Arrow, checks them, and makes one array of fingerprints of them.
+"""Reads and checks ids in JSON, packed and Arrow encoding, and returns one array of their fingerprints.
 
-An id is one column's bytes, or several columns joined injectively. Null is refused in any column, because rows
-that lack a value would all be one id; empty is refused where the whole id is empty.
+An id is the bytes of one column, or several columns joined injectively. Null is refused in any column, because all
+rows without a value would share one id. An id that is empty as a whole is refused.
 
-An import has ids as a ledger of the same key keeps them:
+An import has ids in the form in which a ledger with the same key keeps them:
 
 id       fixed_size_binary(16)     tag and home of its fingerprint, little-endian
-owner    fixed_size_binary(16)     who took it; null: it is done
-digest   uint32                    of its payload; null: it came without
+owner    fixed_size_binary(16)     its owner; null: the id is done
+digest   uint32                    of its payload; null: no payload
 """
 
 from collections.abc import Sequence
@@ -28,19 +28,19 @@ from oncegate.transports.decode.arrow_ipc import read_rows, read_stream
 
 PACKED_ID_BYTES = 16
 PLACES_SHOWN = 10
-# So many strings cost less one by one than an array of them costs to set up.
+# Up to this many strings are faster one by one than as an array.
 FEW = 40
 Fingerprints = NDArray[np.uint64]
-# What fingerprints the ids of one request, and reads when they were made where they say it.
+# The fingerprinter of one request; it also reads the ids' times where ids carry them.
 Printer = Fingerprinter
-# One id as JSON has it: a string, or one for each of its columns. Null is read, to be refused with its place.
+# One id in JSON: a string, or one per column. Null is parsed so that its refusal names the position.
 Id = str | list[str | None] | None
 
 
 def warm_up() -> None:
-    """Reads as many ids as become an Arrow array, so that no request waits for the first.
+    """Reads enough ids for one Arrow array, so that no request waits for the first one.
 
-    With its first array pyarrow imports pandas, where that is installed and not kept away.
+    With its first array, pyarrow imports pandas if that is installed and not blocked.
     """
     of_json(["id"] * (FEW + 1), Fingerprinter(bytes(32)), Limits())
 
@@ -73,10 +73,10 @@ def of_table(table: pa.Table, fingerprints: Fingerprinter, limits: Limits) -> Fi
 
 
 def of_named_columns(rows: Rows, names: list[str], fingerprints: Fingerprinter, limits: Limits) -> Fingerprints | None:
-    """Fingerprints the columns of the rows that are their id: uint64 (rows, 2); None where none is named.
+    """Fingerprints the id columns of the rows: uint64 (rows, 2); None if `names` is empty.
 
-    Numbers, dates and times count as their canonical text. Raises BadRequest: no such column, or one of another type,
-    too many of them, or one named twice; else as `of_columns`.
+    Numbers, dates and times count as their canonical text. Raises BadRequest for a missing column, a column of another
+    type, too many columns, or one named twice; otherwise as `of_columns`.
     """
     if not columns.check_key(names, "id_col"):
         return None
@@ -86,7 +86,7 @@ def of_named_columns(rows: Rows, names: list[str], fingerprints: Fingerprinter, 
 
 
 def _parts(table: pa.Table, names: list[str]) -> list[Any]:
-    """These columns as text or bytes. Raises BadRequest for a type that ids have not."""
+    """Returns the columns as text or bytes. Raises BadRequest for a type that ids cannot have."""
     parts = [columns.id_column(table, name) for name in names]
     for name, part in zip(names, parts, strict=True):
         if not columns.is_id(part.type):
@@ -95,9 +95,9 @@ def _parts(table: pa.Table, names: list[str]) -> list[Any]:
 
 
 def of_json(ids: Sequence[Id], fingerprints: Fingerprinter, limits: Limits) -> Fingerprints:
-    """Fingerprints strings, or lists of strings that are all of one length: uint64 (n, 2).
+    """Fingerprints strings, or lists of strings of the same length: uint64 (n, 2).
 
-    Raises BadRequest: the lengths differ; else as `of_columns`.
+    Raises BadRequest if the lengths differ; otherwise as `of_columns`.
     """
     _check_count(len(ids), limits)
     if 0 < len(ids) <= FEW and (plain := _plain_bytes(ids, limits)) is not None:
@@ -110,7 +110,7 @@ def of_json(ids: Sequence[Id], fingerprints: Fingerprinter, limits: Limits) -> F
 
 
 def _plain_bytes(ids: Sequence[Id], limits: Limits) -> list[bytes] | None:
-    """Each id's bytes where all are good strings; None where there is anything to look at or to refuse."""
+    """Returns each id's bytes if all are valid strings; None if any id needs the full check."""
     plain = []
     for item in ids:
         encoded = item.encode() if isinstance(item, str) else b""
@@ -121,7 +121,7 @@ def _plain_bytes(ids: Sequence[Id], limits: Limits) -> list[bytes] | None:
 
 
 def _of_lists(ids: Sequence[Id], fingerprints: Fingerprinter, limits: Limits) -> Fingerprints:
-    """Ids of which at least one is a list."""
+    """Fingerprints ids of which at least one is a list."""
     widths = {len(item) if isinstance(item, list) else 1 for item in ids if item is not None}
     if len(widths) != 1 or widths == {0}:
         raise BadRequest(f"every id needs the same number of columns, at least one; here are {sorted(widths)}")
@@ -135,7 +135,7 @@ def _of_lists(ids: Sequence[Id], fingerprints: Fingerprinter, limits: Limits) ->
 def of_columns(parts: list[Any], names: list[str], fingerprints: Fingerprinter, limits: Limits) -> Fingerprints:
     """Checks the columns of ids, Arrow arrays of text or bytes, and fingerprints their rows.
 
-    One column is taken as it is, several are joined so that no two ids meet. `names` are for refusals.
+    One column is used unchanged; several are joined injectively. `names` are used in refusals.
     Raises BadRequest (no column), TooLarge (too many ids, or one too long), NullId with the first positions.
     """
     if not parts:
@@ -187,7 +187,7 @@ _NOBODY = bytes(16)
 
 
 def read_known(body: bytes | memoryview, limits: Limits) -> KnownIds:
-    """Reads an import's body. Raises BadRequest: it has other columns, or an id is null; TooLarge."""
+    """Reads an import's body. Raises BadRequest for other columns or a null id; TooLarge."""
     rows = read_rows(body, limits)
     if not rows.schema.equals(IMPORT_SCHEMA):
         raise BadRequest(f"an import has the columns {', '.join(map(str, IMPORT_SCHEMA))}; nothing was imported")

@@ -1,7 +1,7 @@
-"""Makes Arrow rows of JSON records, by the topic's schema or, where there is none yet, by what they look like.
+"""Converts JSON records to Arrow rows, by the topic's schema or, before the first write, by an inferred one.
 
-A column that a record does not name is null there; `json_values` has the forms of values. What would take minutes is
-refused before anything is made of it: too many cells, deep nesting.
+A column missing from a record is null. `json_values` lists the forms of values. Records that would take minutes (too
+many cells, deep nesting) are refused before the conversion.
 """
 
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ from oncegate.transports.decode.json_scan import DEPTH_MAX
 from oncegate.transports.decode.json_values import Misfit, array_of, first_misfit, shown, type_of
 
 JsonRecord = dict[str, Any]
-# Some 5 ms, where they are nested.
+# Some 5 ms for nested values.
 CELLS_AT_ONCE = 50_000
 
 
 def rows_of(records: Sequence[JsonRecord], schema: Schema | None, limits: Limits) -> Rows:
-    """Makes rows of records, with all columns of a topic, and checks them as those of an Arrow body.
+    """Converts records to rows with all columns of a topic, and checks them like an Arrow body.
 
-    `schema`: of the topic; None: nothing was written to it yet, and the rows make it by what they look like.
+    `schema`: the topic's; None: nothing was written to the topic yet, and the schema is inferred from the records.
 
     Raises BadRequest; SchemaMismatch with the row, the value and the path to it; TooLarge.
     """
@@ -38,10 +38,10 @@ def rows_of(records: Sequence[JsonRecord], schema: Schema | None, limits: Limits
 
 
 def records_of(records: Sequence[JsonRecord], types: Schema, limits: Limits) -> Rows:
-    """Makes rows that become records of a topic elsewhere, with the columns that one of them has at least.
+    """Converts records for a topic outside the gateway, with every column that at least one record has.
 
-    `types`: of the columns that records there have. Others, which may be an id that is not written, are of the type
-    that they look like, text where there is null only.
+    `types`: the columns of that topic's records. The types of other columns, e.g. of an id that is not written, are
+    inferred; a column of nulls only is text.
 
     Raises as `rows_of`.
     """
@@ -57,15 +57,15 @@ def _rows(records: Sequence[JsonRecord], fields: Sequence[Any], limits: Limits) 
 
 
 def warm_up() -> None:
-    """Makes rows once, so that no request waits for what the library loads then."""
+    """Converts one record, so that no request waits for libraries to load."""
     rows_of([{"a": 1, "b": ["x"]}], None, Limits())
 
 
 def check_shape(records: Sequence[JsonRecord], known: int, limits: Limits) -> None:
-    """Refuses records that would become too many columns or cells, or are nested too deep, before anything is made.
+    """Refuses records with too many columns or cells, or nested too deep, before the conversion.
 
-    `known`: columns that the topic has already. A cell is a place in a column, null or not: what is inside of lists
-    and objects counts as the columns that Arrow makes of it. Raises BadRequest, TooLarge.
+    `known`: the number of columns that the topic already has. A cell is one position of a column, null or not. Nested
+    values count as the columns that Arrow makes of them. Raises BadRequest, TooLarge.
     """
     columns, cells = 0, known * len(records)
     level: list[tuple[int, Sequence[Any]]] = [(len(records), records)] if records else []
@@ -90,9 +90,10 @@ _TOO_WIDE = (
 
 
 def _members(values: Sequence[Any], columns_max: int) -> dict[str, Sequence[Any]]:
-    """What objects, or lists, have inside, by the members' names: lists and objects alone.
+    """Returns the nested lists and objects among the members of objects, by member name; lists under "".
 
-    It ends early at too many names."""
+    Stops early at more than `columns_max` names.
+    """
     if isinstance(values[0], list):
         return {"": values}
     found: dict[str, list[Any]] = {}
@@ -107,7 +108,7 @@ def _members(values: Sequence[Any], columns_max: int) -> dict[str, Sequence[Any]
 
 
 def _parts(nested: Sequence[Any], length: int) -> list[tuple[int, Sequence[Any]]]:
-    """The objects among values, with the length of their columns; the objects and the lists in lists, with theirs."""
+    """Returns the objects among values, and the objects and lists inside of lists, each with its column length."""
     objects = [value for value in nested if isinstance(value, dict)]
     items = [item for value in nested if isinstance(value, list) for item in value]
     found: list[tuple[int, list[Any]]] = [(length, objects)]
@@ -116,7 +117,7 @@ def _parts(nested: Sequence[Any], length: int) -> list[tuple[int, Sequence[Any]]
 
 
 def _refuse_strange(records: Sequence[JsonRecord], names: Sequence[str]) -> None:
-    """Raises SchemaMismatch with the first row that has a column which is not among these."""
+    """Raises SchemaMismatch for the first row with a column not among `names`."""
     if not (strange := set().union(*records) - set(names)):
         return
     row = next(number for number, record in enumerate(records) if not strange.isdisjoint(record))
@@ -125,7 +126,7 @@ def _refuse_strange(records: Sequence[JsonRecord], names: Sequence[str]) -> None
 
 
 def _guessed(records: Sequence[JsonRecord], names: Sequence[str], nulls: Any = None) -> list[Any]:
-    """The fields of columns that no topic has types for. `nulls`: the type of a column that has null only."""
+    """Infers the fields of columns unknown to the topic. `nulls`: the type of a column of nulls only; None: refuse."""
     fields = []
     for name in names:
         values = [record.get(name) for record in records]
@@ -143,7 +144,7 @@ def _guessed(records: Sequence[JsonRecord], names: Sequence[str], nulls: Any = N
 
 
 def _column(records: Sequence[JsonRecord], field: Any) -> Any:
-    """A column, made in pieces: the library holds the interpreter for each. Raises SchemaMismatch."""
+    """Converts a column in pieces, because each conversion holds the GIL. Raises SchemaMismatch."""
     rows = max(1, CELLS_AT_ONCE // sum(1 for _ in leaves(field.type)))
     chunks = []
     for start in range(0, max(len(records), 1), rows):

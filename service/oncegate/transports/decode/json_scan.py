@@ -1,7 +1,7 @@
-"""Looks over a JSON body before anything is built of it: how much it holds, how deep, and a member that is there twice.
+"""Checks the size, the nesting and the uniqueness of members of a JSON body before it is parsed.
 
-A reader of JSON holds the interpreter until it is done, and takes the last of two members without a word. The loop here
-is machine code that other threads run beside. What is no JSON passes here, and is refused by the reader.
+A JSON parser holds the GIL until it is done, and silently keeps the last of two members with the same name. The loop
+here is compiled and runs without the GIL. Malformed JSON passes this check; the parser rejects it.
 """
 
 from collections.abc import Callable
@@ -14,25 +14,30 @@ from oncegate.compilation import compiled
 from oncegate.core.errors import BadRequest, TooLarge
 from oncegate.engine.limits import Limits
 
-# Deeper than any schema that people read; Arrow's own readers stop at 64.
+# Deeper than schemas in practice; Arrow's own readers stop at 64.
 DEPTH_MAX = 32
-# Around a record stand the message and its list.
+# A record is nested in the message and its list.
 _DEPTH_MAX = DEPTH_MAX + 2
 _QUOTE, _BACKSLASH, _COLON, _COMMA = 0x22, 0x5C, 0x3A, 0x2C
 _OBJECT, _OBJECT_END, _LIST, _LIST_END = 0x7B, 0x7D, 0x5B, 0x5D
 _FNV, _PRIME, _SPREAD = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3), np.uint64(0x9E3779B97F4A7C15)
 _U, _MINUS = 0x75, 0x2D
 _ONES, _HIGH_BITS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
-# The reader takes up to 50 ns for each byte of a long number, and 20 us for one with an exponent of three digits.
+# The parser takes up to 50 ns for each byte of a long number, and 20 us for one with an exponent of three digits.
 _LONG_NUMBER, _FAR_NUMBER = 32, 300
-# As many digits as a double may need; from so many on a whole number may be between two of them.
+# A double needs at most 17 digits. A whole number of 16 or more digits may lie between two doubles.
 _DIGITS, _WHOLE_DIGITS = 17, 16
 
 
 def check(body: bytes, limits: Limits) -> bool:
-    """Refuses a body that holds more than is read as JSON, or a member twice. Raises BadRequest, TooLarge.
+    """Checks a JSON body against the limits.
 
-    Returns whether a number with a point or an exponent may say more than a double holds: only then its text is wanted.
+    Returns:
+        Whether a number with a point or an exponent may not fit a double; only then its text must be parsed.
+
+    Raises:
+        BadRequest: nested too deep, or an object has two members of the same name.
+        TooLarge: more tokens than `limits.json_tokens`.
     """
     text = np.frombuffer(body, np.uint8)
     tokens, depth, at, end, is_precise = _scan(text, limits.json_tokens)
@@ -50,7 +55,7 @@ def check(body: bytes, limits: Limits) -> bool:
 
 
 def warm_up() -> None:
-    """Compiles the loop, or loads it, so that no request waits for it."""
+    """Compiles the loop or loads it from the cache, so that no request waits for it."""
     check(b'{"a":["\\u0061"]}', Limits())
 
 
@@ -65,7 +70,7 @@ def _hex(digit: int) -> int:
 
 @_helper
 def _unit(text: Any, at: int) -> int:
-    """The number that four hex digits say."""
+    """Returns the value of four hex digits."""
     found: int = (_hex(text[at]) << 12) | (_hex(text[at + 1]) << 8) | (_hex(text[at + 2]) << 4) | _hex(text[at + 3])
     return found
 
@@ -90,7 +95,7 @@ def _add_char(digest: Any, char: int) -> Any:
 
 @_helper
 def _plain(escaped: int) -> int:
-    """The character that a backslash and this letter stand for."""
+    """Returns the code point of a one-letter escape."""
     if escaped == 0x6E:
         return 10
     if escaped == 0x74:
@@ -104,7 +109,7 @@ def _plain(escaped: int) -> int:
 
 @_helper
 def _escape(text: Any, at: int) -> tuple[int, int]:
-    """The character that the escape at this place stands for, and how many bytes it takes."""
+    """Returns the code point of the escape at `at`, and the length of the escape in bytes."""
     size = len(text)
     if at + 1 >= size:
         return 0, size - at
@@ -118,7 +123,7 @@ def _escape(text: Any, at: int) -> tuple[int, int]:
 
 @_helper
 def _digest(text: Any, at: int) -> tuple[Any, int]:
-    """The digest of the string whose first byte is here, as it reads without its escapes, and where it ends."""
+    """Returns the digest of the unescaped string that starts at `at`, and the position of its end."""
     digest, size = _FNV, len(text)
     while at < size and text[at] != _QUOTE:
         if text[at] == _BACKSLASH:
@@ -133,14 +138,14 @@ def _digest(text: Any, at: int) -> tuple[Any, int]:
 
 @_helper
 def _has_none(word: Any, byte: Any) -> bool:
-    """Whether none of eight bytes is this one, by the test for a zero byte (Mycroft, 1987)."""
+    """Returns whether none of a word's eight bytes equals `byte`, by the test for a zero byte (Mycroft, 1987)."""
     other = word ^ byte * _ONES
     return bool((other - _ONES) & ~other & _HIGH_BITS == 0)
 
 
 @_helper
 def _end_of_string(text: Any, at: int) -> int:
-    """Where the string that is open here ends: eight bytes at a time, while none of them is a quote or an escape."""
+    """Returns the end of the string that contains `at`; skips eight bytes at a time without quote and escape."""
     size = len(text)
     words = text[: size >> 3 << 3].view(np.uint64)
     while at < size and text[at] != _QUOTE:
@@ -158,7 +163,7 @@ def _end_of_string(text: Any, at: int) -> int:
 
 @_helper
 def _is_known(table: Any, digest: Any) -> bool:
-    """Whether this digest is in the table already; it is from now on."""
+    """Adds a digest to the table; returns whether the table contained it before."""
     mask = np.uint64(len(table) - 1)
     place = digest & mask
     while table[place] != 0:
@@ -176,10 +181,12 @@ def _is_digit(byte: int) -> bool:
 
 @_helper
 def _number(text: Any, at: int) -> tuple[int, int, bool]:
-    """Where a number ends, what it counts for (nothing, but for one that is slow to read), and whether it may say more
-    than a double holds."""
+    """Returns the end of a number, its weight in tokens, and whether it may not fit a double.
+
+    The weight is 0 except for numbers that are slow to parse.
+    """
     start, size, exponent, digits, rises = at, len(text), False, 0, False
-    # Digits from the first on that is not 0, as trailing zeros are not known yet; those before the point alone.
+    # `significant`: digits from the first nonzero one, trailing zeros included. `whole`: those before the point.
     significant, whole, point = 0, 0, False
     while at < size and (_is_digit(text[at]) or text[at] in (_MINUS, 0x2B, 0x2E, 0x45, 0x65)):
         if text[at] in (0x45, 0x65):
@@ -199,8 +206,10 @@ def _number(text: Any, at: int) -> tuple[int, int, bool]:
 
 @_helper
 def _count(text: Any, tokens_max: int) -> tuple[int, int, int, bool]:
-    """How many colons, commas and brackets stand outside of strings, with what numbers count for; how many colons
-    there are; how deep it is; and whether a number may say more than a double holds."""
+    """Counts the colons, commas and brackets outside of strings, plus the weights of numbers.
+
+    Returns the count, the number of colons, the depth, and whether a number may not fit a double.
+    """
     at, size, tokens, colons, depth, deepest, precise = 0, len(text), 0, 0, 0, 0, False
     while at < size and tokens <= tokens_max:
         byte = text[at]
@@ -210,7 +219,7 @@ def _count(text: Any, tokens_max: int) -> tuple[int, int, int, bool]:
             tokens, depth = tokens + 1, depth + 1
             deepest = max(deepest, depth)
         elif byte in (_OBJECT_END, _LIST_END):
-            # Never below 0, as in `_scan`: what closes more than it opens could hide how deep it goes after that.
+            # Never below 0, as in `_scan`: otherwise surplus closing brackets could hide the depth of the rest.
             tokens, depth = tokens + 1, max(depth - 1, 0)
         elif byte in (_COLON, _COMMA):
             tokens += 1
@@ -224,8 +233,8 @@ def _count(text: Any, tokens_max: int) -> tuple[int, int, int, bool]:
 
 @compiled
 def _scan(text: Any, tokens_max: int) -> tuple[int, int, int, int, bool]:
-    """Tokens, depth, the bytes of the first member that is in its object for the second time (0, 0: none is), and
-    whether a number may say more than a double holds."""
+    """Returns tokens, depth, start and end of the first repeated member name (0, 0: none), and whether a number may
+    not fit a double."""
     tokens, colons, deepest, precise = _count(text, tokens_max)
     if tokens > tokens_max or deepest > _DEPTH_MAX or colons == 0:
         return tokens, deepest, 0, 0, precise
@@ -233,7 +242,7 @@ def _scan(text: Any, tokens_max: int) -> tuple[int, int, int, int, bool]:
     while 1 << size_bits < 2 * colons + 2:
         size_bits += 1
     table = np.zeros(1 << size_bits, np.uint64)
-    # Of each object or list around: which one it is, counted from 1; 0: a list.
+    # For each enclosing object its number, counted from 1; 0 for a list.
     around = np.zeros(_DEPTH_MAX + 2, np.uint64)
     at, size, depth, objects, names_next, names = 0, len(text), 0, np.uint64(0), False, 0
     while at < size and names < colons:

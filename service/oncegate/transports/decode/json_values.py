@@ -1,17 +1,16 @@
-"""Makes Arrow arrays of JSON values by a type, at any depth: each value is kept as it is, or refused.
+"""Converts JSON values to Arrow arrays of a given type. Each value is kept exactly or refused.
 
     whole numbers     a number without a fraction: 17, 17.0 and 1.7e1 up to 2^53, without point or exponent beyond
-    floats            a number that the type gives back with the digits it was written with; "NaN", "Infinity",
-                      "-Infinity"
+    floats            a number that keeps its written digits in this type; "NaN", "Infinity", "-Infinity"
     decimals          text, or a whole number without point or exponent
-    dates, times      ISO 8601 text; a timestamp of a zone has an offset, one without a zone has none
+    dates, times      ISO 8601 text; a timestamp has an offset exactly if its type has a zone
     durations         ISO 8601 text of days, hours, minutes and seconds: "P1DT2.5S"
     binary            base64, as RFC 4648 pads it
     text, bool        a string, true or false
-    lists, structs    a list, an object without members that the type does not have
+    lists, structs    a list, an object without members unknown to the type
     others            null only
 
-Whether a value fits does not depend on the values beside it.
+Each value is checked on its own, whatever the other values are.
 """
 
 import binascii
@@ -30,7 +29,7 @@ import pyarrow.compute as pc
 
 from oncegate.hashing.arrow_types import is_list
 
-# From here on a double's neighbours are other whole numbers.
+# From here on some whole numbers are not doubles.
 EXACT_MAX = 2**53
 NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _SHOWN_CHARS = 80
@@ -44,7 +43,7 @@ _ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError
 
 
 class Misfit(Exception):
-    """Says that a value is not of a type. `why`: one line, without the value."""
+    """Raised for a value that does not fit a type. `why`: one line, without the value."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -53,7 +52,10 @@ class Misfit(Exception):
 
 @dataclass(frozen=True, slots=True)
 class JsonPath:
-    """Says where a value does not fit: its number, the path inside of that, what is there, and why not in this type."""
+    """The position of a value that does not fit its type.
+
+    number: its index. path: the path inside of it. value: what is at that path. kind: its type. why: the reason.
+    """
 
     number: int
     path: str
@@ -63,7 +65,7 @@ class JsonPath:
 
 
 def array_of(values: Sequence[Any], kind: Any) -> Any:
-    """Makes an array of this type, as long as `values`. Raises Misfit: one of them does not fit."""
+    """Converts `values` to an array of type `kind`. Raises Misfit if a value does not fit."""
     kinds: set[type] = set(map(type, values)) - {type(None)}
     if pa.types.is_struct(kind):
         return _structs(values, kinds, kind)
@@ -81,7 +83,7 @@ def array_of(values: Sequence[Any], kind: Any) -> Any:
 
 
 def first_misfit(values: Sequence[Any], kind: Any) -> JsonPath:
-    """Finds the first of `values` that `array_of` refuses, which there is. It costs about as much as two arrays."""
+    """Finds the first value that `array_of` refuses, by bisection; there must be one. Costs about two conversions."""
     first, last = 0, len(values)
     while last - first > 1:
         middle = (first + last) // 2
@@ -100,9 +102,10 @@ def first_misfit(values: Sequence[Any], kind: Any) -> JsonPath:
 
 
 def type_of(values: Sequence[Any], path: str) -> Any:
-    """Chooses the type of values that no topic has a type for yet; `path` is for refusals.
+    """Infers the type of a column that no topic has yet; `path` is used in refusals.
 
-    Raises Misfit: they are of several kinds, or there is none to choose by."""
+    Raises Misfit if the values are of several kinds, or all null.
+    """
     kinds: set[type] = set(map(type, values)) - {type(None)}
     if kinds == {dict} and any(values):
         objects = [value for value in values if value is not None]
@@ -119,23 +122,26 @@ def type_of(values: Sequence[Any], path: str) -> Any:
 
 
 def shown(value: Any) -> str:
-    """Returns a value as JSON, short enough for one line of a refusal."""
+    """Returns a value as JSON, cut to 80 characters for a refusal."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 3] + "..."
 
 
 def keeps(number: str, stored: float) -> bool:
-    """Tells whether a float, written with as many digits as a number has, is that number."""
+    """Returns whether a stored float, printed with the digits of `number`, equals `number`."""
     exact = Decimal(number)
     digits = len("".join(map(str, exact.as_tuple().digits)).strip("0")) or 1
     return Decimal(f"{stored:.{digits}g}") == exact
 
 
 def as_double(number: str) -> float | Decimal:
-    """Reads the text of a number with a point or an exponent: the nearest double, or a Decimal, which `array_of` takes
-    for no type, where that loses what it says: a whole number, more than 17 digits, one that becomes 0.
+    """Parses the text of a number with a point or an exponent.
 
-    Raises ValueError for one beyond all doubles."""
+    Returns the nearest double. Returns a Decimal, which `array_of` refuses for every type, where the double would lose
+    digits: for whole numbers, more than 17 digits, and numbers that round to 0.
+
+    Raises ValueError for a number beyond all doubles.
+    """
     nearest = float(number)
     if math.isinf(nearest):
         raise ValueError(f"the number {number[:_SHOWN_CHARS]} is out of range")
@@ -147,7 +153,7 @@ def as_double(number: str) -> float | Decimal:
 
 
 def shortest(array: Any) -> Any:
-    """Widens floats of 16 or 32 bits to doubles by their shortest text: 0.1 becomes 0.1."""
+    """Widens floats of 16 or 32 bits to doubles by their shortest decimal text, so that 0.1 stays 0.1."""
     if pa.types.is_float32(array.type):
         return array.cast(pa.string()).cast(pa.float64())
     halves = np.asarray(array.to_numpy(zero_copy_only=False), np.float16)
@@ -163,7 +169,7 @@ def _why(values: Sequence[Any], kind: Any) -> str | None:
 
 
 def _inside(value: Any, kind: Any) -> list[tuple[list[Any], str, Any]]:
-    """What a value has inside: values, the step of the path to them (empty: that of a list), their type."""
+    """Returns the parts of a nested value: for each the values, the path step to them (empty: a list), their type."""
     if isinstance(value, dict) and pa.types.is_struct(kind):
         return [([value.get(field.name)], f".{field.name}", field.type) for field in kind]
     if isinstance(value, list) and is_list(kind):
@@ -188,7 +194,7 @@ def _structs(values: Sequence[Any], kinds: set[type], kind: Any) -> Any:
 
 
 def _strange(values: Sequence[Any], kind: Any) -> list[str]:
-    """The members of objects that the struct does not have, sorted."""
+    """Returns the members of objects that the struct does not have, sorted."""
     members: set[str] = set().union(*filter(None, values))
     return sorted(members - {field.name for field in kind})
 
@@ -258,7 +264,7 @@ def _binary(values: Sequence[Any], kind: Any) -> Any:
 
 
 def _bytes(text: str) -> bytes:
-    """Other text that reads as the same bytes, by white space or by bits that are left over, is none."""
+    """Decodes base64. Accepts only the canonical text: no white space, no surplus bits."""
     raw = binascii.a2b_base64(text)
     if binascii.b2a_base64(raw, newline=False).decode() != text:
         raise Misfit("base64 is wanted, padded and without anything between")
@@ -278,7 +284,7 @@ def _timestamps(values: Sequence[Any], kind: Any) -> Any:
     try:
         return text.cast(kind)
     except pa.ArrowInvalid:
-        # The library reads no more digits than the unit has, zeros neither.
+        # Arrow refuses more digits than the unit has, even if they are zeros.
         text = pc.replace_substring_regex(text, r"^([^.]*\.[0-9]*[1-9])0+(\D.*)?$", r"\1\2")
         return pc.replace_substring_regex(text, r"^([^.]*)\.0+(\D.*)?$", r"\1\2").cast(kind)
 
@@ -315,7 +321,7 @@ def _is_text(kind: Any) -> bool:
 _Make = Callable[[Sequence[Any], Any], Any]
 _Leaf = tuple[set[type], str, _Make]
 _types = pa.types
-# Of each kind of types: what JSON has values as, by the reader's types and in words, and what makes an array of them.
+# By kind of type: the Python types of its JSON values, a description for refusals, and the conversion.
 _LEAVES: list[tuple[Callable[[Any], bool], _Leaf]] = [
     (_types.is_boolean, ({bool}, "true or false", pa.array)),
     (_types.is_integer, ({int, float}, "a whole number", _integers)),

@@ -1,4 +1,4 @@
-"""Names that callers choose, checked, and what stands for them inside."""
+"""Checks names chosen by callers, and derives their internal forms."""
 
 import hashlib
 import re
@@ -18,7 +18,7 @@ TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{21}[AQgw]")
 
 
 def topic_name(text: str) -> str:
-    """Returns a name that a topic may have, by Kafka's rule. Raises BadRequest for any other."""
+    """Returns a valid topic name, by Kafka's rule. Raises BadRequest for any other."""
     if TOPIC.fullmatch(text) is None:
         raise BadRequest(
             f"a topic is named with 1 to 249 of A-Z a-z 0-9 . _ - and begins with a letter, digit or _, "
@@ -28,25 +28,26 @@ def topic_name(text: str) -> str:
 
 
 def topic_id_bytes(text: str) -> bytes:
-    """Returns the 16 bytes of a topic's id, as Kafka's tools show it. Raises BadRequest."""
+    """Parses a topic id in the form of Kafka's tools; returns its 16 bytes. Raises BadRequest."""
     if TOPIC_ID.fullmatch(text) is None:
         raise BadRequest(f"topic_id: Kafka's id of a topic is 22 characters of base64url, not {shortened(text)}")
     return urlsafe_b64decode(f"{text}==")
 
 
 def owner_bytes(name: str, limits: Limits) -> bytes:
-    """Returns the 16 bytes that stand for an owner's name in the ledger: the first of SHA-256 of "owner " and it.
+    """Returns the 16 bytes that represent an owner in the ledger: the first 16 of SHA-256("owner " + name).
 
-    They are on disk: with another formula every taken id would change its owner. Raises BadRequest, TooLarge.
+    The formula is part of the disk format: with another one every taken id would change its owner. Raises BadRequest,
+    TooLarge.
     """
     check_name("owner", name, limits)
     return hashlib.sha256(b"owner " + name.encode()).digest()[:16]
 
 
 def batch_name(app: str, version: str, topic: str, write_id: str, limits: Limits) -> Name:
-    """Returns the identity of a named batch. No identity, no write: only `write_id` may be empty.
+    """Returns the identity of a named batch. Only `write_id` may be empty: a batch without identity is not written.
 
-    Raises BadRequest: `app` or `version` is empty, or `topic` is no topic's name; TooLarge: a name is too long.
+    Raises BadRequest if `app` or `version` is empty or `topic` is not a topic name; TooLarge if a name is too long.
     """
     check_name("app", app, limits)
     check_name("version", version, limits)
@@ -55,9 +56,9 @@ def batch_name(app: str, version: str, topic: str, write_id: str, limits: Limits
 
 
 def scope_of(driver: str | None, batch: int | None) -> Scope | None:
-    """Returns the batch of a driver that ids count in; None: they count in the namespace.
+    """Returns the dedup scope of ids: a batch of a driver, or None for the whole namespace.
 
-    Raises BadRequest when one is there without the other. The engine checks the name and the number.
+    Raises BadRequest if only one of the two is given. The engine checks the name and the number.
     """
     if driver is None and batch is None:
         return None

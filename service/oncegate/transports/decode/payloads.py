@@ -1,8 +1,7 @@
-"""Reads the payloads that come with ids, in each encoding, and digests them.
+"""Reads the payloads of ids in each encoding, and digests them.
 
-An id that comes again with another payload is a CONFLICT. A payload is text, bytes, numbers or times in one column or
-several; numbers and times count as their canonical text, as they do in ids. Null is a value here. Nothing of a payload
-is kept but its digest.
+An id repeated with another payload is a CONFLICT. A payload is text, bytes, numbers or times in one or more columns.
+Numbers and times count as their canonical text, as in ids. Null is a valid value. Only the digest is stored.
 """
 
 from collections.abc import Sequence
@@ -24,22 +23,24 @@ from oncegate.transports.decode.identifiers import percent_decoded
 
 COLUMNS_HEADER, PACKED_HEADER = "Oncegate-Digest-Cols", "Oncegate-Payloads"
 PayloadDigests = NDArray[np.uint32]
-# One payload as JSON has it: a string, one for each of its columns, or null, which is a value too.
+# One payload in JSON: a string, one string per column, or null, which is a valid value.
 Payload = str | list[str | None] | None
 
 
 def column_names(header: str | None) -> list[str]:
-    """Reads the columns that the header names, comma separated, each percent-encoded.
+    """Reads the column names of the header: comma separated, each percent-encoded.
 
-    Raises BadRequest when one is there twice."""
+    Raises BadRequest for a name that appears twice.
+    """
     found = [percent_decoded(name.strip(), COLUMNS_HEADER) for name in (header or "").split(",") if name.strip()]
     return columns.check_key(found, COLUMNS_HEADER)
 
 
 def split_packed(body: bytes) -> tuple[bytes, NDArray[np.uint8]]:
-    """Splits a body of 32 bytes an id into ids of 16 bytes each and their payloads of 16 bytes each.
+    """Splits a body of 32 bytes per id into ids and payloads of 16 bytes each.
 
-    Raises BadRequest: its length is no whole number of them."""
+    Raises BadRequest if the length is not a multiple of 32.
+    """
     if len(body) % (2 * PACKED_BYTES):
         raise BadRequest(f"with {PACKED_HEADER} a packed body has 32 bytes an id; {len(body)} are not a whole number")
     pairs = np.frombuffer(body, np.uint8).reshape(-1, 2, PACKED_BYTES)
@@ -47,7 +48,7 @@ def split_packed(body: bytes) -> tuple[bytes, NDArray[np.uint8]]:
 
 
 def wants_packed(header: str | None) -> bool:
-    """Tells whether payloads stand in a packed body. Raises BadRequest when the header says neither."""
+    """Returns whether a packed body contains payloads. Raises BadRequest for a value other than 0 and 1."""
     if header not in (None, "0", "1"):
         raise BadRequest(f"{PACKED_HEADER} is {header[:40]!r}; it is 1 where each id is followed by its payload")
     return header == "1"
@@ -56,9 +57,10 @@ def wants_packed(header: str | None) -> bool:
 def of_arrow(
     body: bytes, names: Sequence[str], fingerprinter: Fingerprinter, digester: PayloadDigester, limits: Limits
 ) -> tuple[ids.Fingerprints, PayloadDigests]:
-    """Reads one IPC stream: the named columns are the payloads, the others, in their order, the ids.
+    """Reads one IPC stream: the named columns are the payloads; all other columns, in their order, are the ids.
 
-    Raises BadRequest, TooLarge, NullId."""
+    Raises BadRequest, TooLarge, NullId.
+    """
     schema, batches = read_stream(body, limits.body_bytes)
     table = pa.Table.from_batches(batches, schema)
     found = _columns(table, names, limits)
@@ -69,10 +71,9 @@ def of_arrow(
 def of_named_columns(
     rows: Rows, names: list[str], is_identified: bool, digester: PayloadDigester, limits: Limits
 ) -> PayloadDigests | None:
-    """Digests the columns of the rows that are the payload of their id or sequence: uint32[rows]; None where none is
-    named.
+    """Digests the payload columns of the rows: uint32[rows]; None if `names` is empty.
 
-    Raises BadRequest: the rows have neither, or a column cannot be a payload; TooLarge.
+    Raises BadRequest if the rows have neither ids nor sequences, or a column cannot be a payload; TooLarge.
     """
     if not columns.check_key(names, "digest_col"):
         return None
@@ -84,9 +85,9 @@ def of_named_columns(
 
 
 def of_json(payloads: Sequence[Payload], count: int, digester: PayloadDigester, limits: Limits) -> PayloadDigests:
-    """Digests strings, or lists of strings that are all of one length: uint32[count], as many as there are ids.
+    """Digests strings, or lists of strings of the same length: uint32[count], one per id.
 
-    Raises BadRequest: another number of them, or lengths that differ; TooLarge.
+    Raises BadRequest if there are not `count` payloads, or lengths differ; TooLarge.
     """
     if len(payloads) != count:
         raise BadRequest(f"{len(payloads)} payloads for {count} ids; each id needs its own, null is one too")
@@ -121,7 +122,7 @@ def _columns(table: pa.Table, names: Sequence[str], limits: Limits) -> list[Any]
 
 
 def _check_sizes(parts: Sequence[Any], limits: Limits) -> None:
-    """TooLarge with the first payload that is larger than a record may be."""
+    """Raises TooLarge if a payload is larger than a record may be; names the largest one."""
     sizes = np.zeros(len(parts[0]), np.int64)
     for part in parts:
         sizes += pc.fill_null(pc.binary_length(part), 0).to_numpy(zero_copy_only=False)

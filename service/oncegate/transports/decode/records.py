@@ -1,4 +1,4 @@
-"""Reads rows: the requested part of fetched ranges, and the chunk of a stage, checked against its digest."""
+"""Reads rows: the requested part of fetched ranges, and staged chunks, which are checked against their digest."""
 
 import hashlib
 import math
@@ -26,18 +26,18 @@ from oncegate.transports.decode.arrow_ipc import read_rows, record_bytes
 from oncegate.transports.decode.json_values import NS_PER, shortest
 from oncegate.transports.offload import offload
 
-# Each is opened on its own, for some 50 us: what is left is read with the next request.
+# Opening a range costs some 50 us. The next request reads the remaining ones.
 RANGES_MAX = 4_096
-# Some 2 ms in which nothing else runs.
+# Conversion to Python values holds the GIL for some 2 ms.
 CELLS_AT_ONCE = 2_000
 BYTES_AT_ONCE = 1 << 20
-# 1973: since then the offset of each zone is one of whole minutes; Liberia was the last.
+# 1973: since then every zone's offset is a whole number of minutes; Liberia was the last exception.
 _WHOLE_MINUTES_SINCE_S = 94_694_400
 
 
 @dataclass(frozen=True)
 class Window:
-    """Rows of one partition. `batches`, all of `schema`, hold those from `first_offset` up to `next_offset`."""
+    """Rows of one partition: `batches`, all of `schema`, from `first_offset` up to but excluding `next_offset`."""
 
     schema: Schema
     batches: list[Batch]
@@ -47,13 +47,13 @@ class Window:
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of the rows' values."""
+        """Returns the bytes of the rows' values."""
         return sum(batch.nbytes for batch in self.batches)
 
 
 @dataclass
 class _Room:
-    """What a read may still take."""
+    """The remaining limits of a read."""
 
     rows: int
     size_bytes: int
@@ -70,13 +70,16 @@ async def read(
     columns: Sequence[str] = (),
     page_bytes: int | None = None,
 ) -> Window:
-    """Reads at most `max_rows` rows from `offset` on, and at most `bytes_max` bytes of them, but one row at least.
+    """Reads at most `max_rows` rows from `offset` on, and at most `bytes_max` bytes of them, but at least one row.
 
-    `columns`: only these, in their order; none: all. `page_bytes`: of whole ranges, after which no other is read, so
-    that a range is read once however large it is; None: `bytes_max`.
+    Args:
+        columns: only these, in their order; empty: all.
+        page_bytes: no further range is fetched after this many bytes of whole ranges, so that even a large range is
+            read once; None: `bytes_max`.
 
-    Raises OffsetBeyondEnd when `offset` lies beyond the end: who asks has read rows that are not here any more;
-    BadRequest for a column that the topic does not have.
+    Raises:
+        OffsetBeyondEnd: `offset` is beyond the end; the caller has read rows that no longer exist here.
+        BadRequest: the topic does not have a column.
     """
     batches: list[Batch] = []
     at, room = offset, _Room(max_rows, bytes_max)
@@ -91,7 +94,7 @@ async def read(
             )
         schema = _pruned(fetched.schema, columns)
         if batches and schema != batches[0].schema:
-            # Columns were added meanwhile: the rows from here on are the next answer's.
+            # Columns were added: the next response returns the rows from here on.
             return Window(batches[0].schema, batches, offset, at, fetched.high_offset)
         fetched_bytes = sum(len(chunk.data) for chunk in fetched.chunks)
         found, is_full = await offload(fetched_bytes, _taken, fetched, schema, at, room, not batches)
@@ -103,7 +106,7 @@ async def read(
 
 
 def _taken(fetched: Fetched, schema: Schema, at: int, room: _Room, is_first: bool) -> tuple[list[Batch], bool]:
-    """The rows from `at` on that there is room for, and whether there is no more room; `is_first`: one at least."""
+    """Returns the rows from `at` on that fit, and whether a limit is reached; `is_first`: at least one row."""
     found: list[Batch] = []
     for whole in _pieces(fetched, at, at + room.rows, room.ranges):
         piece = _within(whole, room.size_bytes, is_first and not found)
@@ -117,13 +120,13 @@ def _taken(fetched: Fetched, schema: Schema, at: int, room: _Room, is_first: boo
 
 
 def _column(piece: Batch, field: Any) -> Any:
-    """A column of the topic; nulls where these rows were written without it, or before it was added."""
+    """Returns a column of the topic; nulls if the rows were written without it."""
     at = piece.schema.get_field_index(field.name)
     return pa.nulls(piece.num_rows, field.type) if at < 0 else piece.column(at)
 
 
 def _within(piece: Batch, size_bytes: int, one_at_least: bool) -> Batch:
-    """The first rows of a piece whose values have so many bytes at most."""
+    """Returns the first rows of a piece whose values fit in `size_bytes`."""
     if piece.nbytes <= size_bytes:
         return piece
     fitting = int(np.searchsorted(np.cumsum(record_bytes(piece)), size_bytes, "right"))
@@ -131,7 +134,10 @@ def _within(piece: Batch, size_bytes: int, one_at_least: bool) -> Batch:
 
 
 def _pruned(schema: Schema | None, columns: Sequence[str]) -> Schema:
-    """The topic's schema, cut to these columns in their order; without columns where nothing was written yet."""
+    """Returns the topic's schema, restricted to `columns` in their order; empty before the first write.
+
+    Raises BadRequest for an unknown column.
+    """
     known = pa.schema([]) if schema is None else schema
     for name in columns:
         if name not in known.names:
@@ -140,7 +146,7 @@ def _pruned(schema: Schema | None, columns: Sequence[str]) -> Schema:
 
 
 def _pieces(fetched: Fetched, at: int, end: int, ranges_max: int) -> Iterator[Batch]:
-    """The rows from `at` up to `end` of what was fetched, of so many ranges at most, a batch at a time."""
+    """Yields the fetched rows from `at` up to `end` batch by batch, from at most `ranges_max` ranges."""
     for chunk in fetched.chunks[:ranges_max]:
         first = chunk.first_offset
         with pa.ipc.open_stream(chunk.data) as reader:
@@ -152,13 +158,13 @@ def _pieces(fetched: Fetched, at: int, end: int, ranges_max: int) -> Iterator[Ba
 
 
 def as_arrow(found: Window) -> bytes:
-    """Writes the rows as one Arrow IPC stream, in as few batches as there can be: each brings a head of its own."""
+    """Writes the rows as one Arrow IPC stream, in as few batches as possible: each batch has a header of its own."""
     table = pa.Table.from_batches(found.batches, found.schema).combine_chunks()
     return stream(found.schema, table.to_batches())
 
 
 def pieces(found: Window) -> Iterator[Batch]:
-    """Cuts the rows into pieces that are soon made Python values of: to do that holds the interpreter."""
+    """Cuts the rows into pieces that convert quickly to Python values: the conversion holds the GIL."""
     for batch in found.batches:
         cells, size_bytes = max(batch.num_columns, 1), batch.nbytes // max(batch.num_rows, 1) + 1
         rows = max(1, min(CELLS_AT_ONCE // cells, BYTES_AT_ONCE // size_bytes))
@@ -167,8 +173,10 @@ def pieces(found: Window) -> Iterator[Batch]:
 
 
 def as_dicts(piece: Batch) -> list[dict[str, Any]]:
-    """Writes rows as Python values, a dict each, by the forms of `json_values`. Raises NotAcceptable for times beyond
-    the year 9999."""
+    """Converts rows to dicts of JSON values, in the forms of `json_values`.
+
+    Raises NotAcceptable for times beyond the year 9999.
+    """
     try:
         found: list[dict[str, Any]] = values_of(piece.to_struct_array())
     except (OverflowError, ValueError) as error:
@@ -177,9 +185,9 @@ def as_dicts(piece: Batch) -> list[dict[str, Any]]:
 
 
 def values_of(array: Any) -> list[Any]:
-    """Returns the values of an array as Python has them, those that `array_of` makes the same array of.
+    """Converts an array to Python values that `array_of` converts back to the same array.
 
-    Raises OverflowError, ValueError: one of them is a time that Python does not have.
+    Raises OverflowError or ValueError for a time that Python cannot represent.
     """
     kind = array.type
     if pa.types.is_struct(kind):
@@ -202,7 +210,7 @@ def values_of(array: Any) -> list[Any]:
 
 
 def _cut(items: Any, ends: NDArray[np.integer[Any]]) -> list[Any]:
-    """The items of each list, which ends where the next one begins."""
+    """Returns the items of each list; list n has the items from `ends[n]` up to `ends[n + 1]`."""
     first = int(ends[0])
     values, at = values_of(items[first : int(ends[-1])]), (ends - first).tolist()
     return [values[start:end] for start, end in pairwise(at)]
@@ -226,7 +234,7 @@ def _scalars(array: Any, kind: Any) -> list[Any]:
 
 
 def _times_of(array: Any, kind: Any) -> list[Any]:
-    """Zones once had offsets of hours, minutes and seconds, which JSON has no text for: such times are in UTC."""
+    """Converts timestamps. Times before 1973 are in UTC: offsets then had seconds, which ISO 8601 cannot express."""
     local, oldest = _in_zone(array, kind), pc.min(array).value
     if kind.tz is None or oldest is None or oldest >= _WHOLE_MINUTES_SINCE_S * (10**9 // NS_PER[kind.unit]):
         return local
@@ -253,16 +261,16 @@ def _seconds(ns: int) -> str:
 
 
 def warm_up() -> None:
-    """Compiles the loops of fingerprints, or loads them, so that no request waits for them."""
+    """Compiles the fingerprint loops or loads them from the cache, so that no request waits for them."""
     numbers = range(FEW_ROWS + 1)
     batch = pa.record_batch({"n": pa.array(numbers), "text": pa.array([str(n) if n else None for n in numbers])})
     RowFingerprinter(bytes(KEY_BYTES)).of_batch(batch)
 
 
 def read_chunk(data: bytes | memoryview, sha256: bytes, limits: Limits) -> Rows:
-    """Reads the rows of a chunk whose sender says which SHA-256 its bytes have.
+    """Reads the rows of a chunk and checks the SHA-256 of its bytes.
 
-    Raises BadRequest: the bytes are others than those that were sent, or no Arrow stream; TooLarge.
+    Raises BadRequest if the digest differs or the bytes are not an Arrow stream; TooLarge.
     """
     if hashlib.sha256(data).digest() != sha256:
         raise BadRequest("Content-Digest is not the body's SHA-256: it changed on its way; nothing was written")
@@ -270,5 +278,5 @@ def read_chunk(data: bytes | memoryview, sha256: bytes, limits: Limits) -> Rows:
 
 
 def fingerprint_of(rows: Rows, fingerprinter: RowFingerprinter) -> bytes:
-    """Returns 16 bytes that are the same for the same rows, in whatever order and in however many batches."""
+    """Returns the 16-byte fingerprint of the rows, which does not depend on their order and their batches."""
     return reduce(add, map(fingerprinter.of_batch, rows.batches), EMPTY)

@@ -1,6 +1,6 @@
-"""Reads sequences in each encoding, JSON, packed and Arrow, as one array of uint64.
+"""Reads sequences in JSON, packed and Arrow encoding as one array of uint64.
 
-Their order, number and bounds are checked by the engine, for every transport.
+The engine checks their order, number and bounds for every transport.
 """
 
 from dataclasses import dataclass
@@ -51,9 +51,9 @@ def of_arrow(body: bytes, limits: Limits) -> Sequences:
 
 @dataclass(frozen=True, slots=True)
 class SequenceColumn:
-    """Where the rows of a request say which sequences of a producer they are: all of it, or none (`absent`).
+    """The producer of a request's rows and the column `name` of their sequences; all fields are None if `absent`.
 
-    `name` is the column; `prev_sequence` the one before the first row's, which may be left out.
+    prev_sequence: the sequence before the first row's; optional.
     """
 
     producer: str | None
@@ -63,16 +63,16 @@ class SequenceColumn:
 
     @property
     def absent(self) -> bool:
-        """Whether no producer is named, nor anything that belongs to one."""
+        """Returns whether neither a producer nor any of its fields is given."""
         return (self.producer, self.epoch, self.name, self.prev_sequence) == (None, None, None, None)
 
 
 def of_rows(
     rows: Rows, asked: SequenceColumn, with_ids: bool, token: bytes, call: int, sender: Sender
 ) -> SequenceRequest | None:
-    """Reads what the rows' own column claims of its producer; None where no producer is named.
+    """Reads the claim of sequences from the rows' own column; None if no producer is given.
 
-    `with_ids`: the rows have ids too. Raises BadRequest.
+    `with_ids`: the rows also have ids, which is refused. Raises BadRequest.
     """
     if asked.absent:
         return None
@@ -89,7 +89,7 @@ def of_rows(
 
 
 def of_column(column: pa.ChunkedArray, name: str) -> Sequences:
-    """Reads uint64[n] from a column of whole numbers. Raises BadRequest for another type, for null, for one below 0."""
+    """Reads uint64[n] from a column of whole numbers. Raises BadRequest for another type, a null or a negative one."""
     if not pa.types.is_integer(column.type):
         raise BadRequest(f"column {name!r} has the type {column.type}; sequences are whole numbers")
     if column.null_count:
@@ -102,7 +102,7 @@ def of_column(column: pa.ChunkedArray, name: str) -> Sequences:
 
 
 def of_numbers(numbers: list[int], what: str) -> Sequences:
-    """Makes uint64[n] of numbers. Raises BadRequest for one above SEQUENCE_MAX; the others are checked already."""
+    """Converts numbers to uint64[n]. Raises BadRequest above SEQUENCE_MAX; the caller refuses negative ones."""
     if max(numbers, default=0) > SEQUENCE_MAX:
         raise BadRequest(f"{what}: whole numbers from 0 to {SEQUENCE_MAX} are wanted, not {max(numbers)}")
     return np.array(numbers, np.uint64)

@@ -210,7 +210,7 @@ class Protocol(HttpToolsProtocol):
             self._rest()
 
     def _rest(self) -> None:
-        """Starts the idle period. A running timer is kept and rearmed by `_close_idle`: a timer per request costs more."""
+        """Starts the idle period. Keeps a running timer: `_close_idle` rearms it, cheaper than one per request."""
         self._idle_since = now_s()
         if self.timeout_keep_alive_task is None:
             self._look_again(self.timeout_keep_alive)
