@@ -1,1 +1,1 @@
-"""Skins over the engine."""
+"""The network interfaces of the engine: HTTP and gRPC, and their shared parts."""

@@ -1,4 +1,4 @@
-"""Tells whether the gateway is started and ready: one answer for every transport."""
+"""Computes the start-up and readiness state of the gateway for every transport."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from oncegate.engine.gateway import Gateway
 from oncegate.transports.decode.identifiers import shortened
 from oncegate.transports.incoming import DRAINED, UNDO
 
-# What one server does to a thousand namespaces is told often enough by these.
+# Limit of namespaces named in a detail: a failing server may affect a thousand of them.
 NAMED_MAX = 10
 
 
@@ -16,11 +16,12 @@ _SERVING = ("SERVING", "FULL")
 
 @dataclass(frozen=True)
 class HealthAnswer:
-    """The answer to a probe. `namespaces`: the state of each, SERVING | FULL | STANDBY | RECOVERING | DOWN.
+    """The answer to a probe.
 
-    detail: why it is not ok; where it is, which namespaces do not serve, and why; empty: all do. is_drained: an
-    operator wants no new work here, so it is not ready whatever the states are. FULL serves reads and answers what is
-    known, and completes and releases: taken out of service it could not.
+    namespaces: the state of each, SERVING | FULL | STANDBY | RECOVERING | DOWN. FULL counts as ready: the namespace
+    still serves reads, known ids, completes and releases.
+    detail: why the gateway is not ok, or which namespaces do not serve, and why; empty: all serve.
+    is_drained: an operator has drained the gateway; it is not ready whatever the states are.
     """
 
     ok: bool
@@ -30,17 +31,17 @@ class HealthAnswer:
 
 
 def started(gateway: Gateway | None) -> HealthAnswer:
-    """Tells whether kernels are compiled and the list of namespaces was read."""
+    """Returns whether the kernels are compiled and the list of namespaces has been read."""
     if gateway is None:
         return HealthAnswer(False, "the gateway is starting: its ledgers are being opened", {})
     return HealthAnswer(True, "", gateway.readiness())
 
 
 def ready(gateway: Gateway | None, namespace: str | None = None) -> HealthAnswer:
-    """Tells whether any namespace is served from an index that was rebuilt to its ledger's end, or this one.
+    """Returns whether `namespace`, or any namespace if None, serves from an index rebuilt to its ledger's end.
 
-    One that is not served is refused in its own answers: it takes no other one out of service. Raises NotFound: there
-    is no such namespace.
+    One failing namespace does not make the gateway unready: only its own requests are refused. Raises NotFound for an
+    unknown namespace.
     """
     if gateway is None:
         return started(gateway)
@@ -58,7 +59,7 @@ def ready(gateway: Gateway | None, namespace: str | None = None) -> HealthAnswer
 
 
 def _told(gateway: Gateway, waiting: dict[str, str]) -> str:
-    """Says which namespaces do not serve, and why; empty: all do."""
+    """Describes the namespaces that do not serve, and why; empty if all serve."""
     if not waiting:
         return ""
     lines = [f"{name} is {state}{_because(gateway.reason(name))}" for name, state in waiting.items()]
@@ -75,7 +76,7 @@ def _because(reason: str) -> str:
 
 
 def without_names(answer: HealthAnswer) -> HealthAnswer:
-    """Returns the same answer for somebody who may not know which namespaces there are, nor what operators say."""
+    """Returns the answer without names of namespaces and operators' notes, for callers without access to them."""
     if answer.is_drained:
         return HealthAnswer(False, f"{DRAINED}; {UNDO} has it take new work again", {}, is_drained=True)
     if not answer.namespaces:

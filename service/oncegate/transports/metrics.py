@@ -1,4 +1,4 @@
-"""Writes metrics as Prometheus reads them: its text format, or OpenMetrics. One answer for every transport."""
+"""Writes metrics in the Prometheus text format or as OpenMetrics, for every transport."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -18,16 +18,16 @@ from oncegate.engine.metrics.reader import Family
 TEXT = "text/plain"
 OPENMETRICS = "application/openmetrics-text"
 CONTENT_TYPES = {TEXT: CONTENT_TYPE_PLAIN_0_0_4, OPENMETRICS: openmetrics.CONTENT_TYPE_LATEST}
-# Only what is a base unit may end a name in OpenMetrics.
+# In OpenMetrics only base units may end a metric's name.
 _BASE_UNITS = ("bytes", "seconds", "ratio")
 _FAMILIES: dict[MetricKind, Any] = {MetricKind.COUNTER: CounterMetricFamily, MetricKind.GAUGE: GaugeMetricFamily}
 _PROCESS = ProcessCollector(registry=None)
 
 
 def written(families: Sequence[Family], media: str) -> bytes:
-    """Writes what was read, and beside it the process's own metrics (`process_…`), as TEXT or OPENMETRICS.
+    """Writes metric families and the process's own metrics (`process_…`) as TEXT or OPENMETRICS.
 
-    It takes some microseconds a series: run it in a thread.
+    Takes some microseconds per series: run it in a thread.
     """
     registry = CollectorRegistry()
     registry.register(_Read(families))
@@ -38,7 +38,7 @@ def written(families: Sequence[Family], media: str) -> bytes:
 
 
 class _Read(Collector):
-    """Hands over what was read."""
+    """A Prometheus collector of families that were already read."""
 
     def __init__(self, families: Sequence[Family]) -> None:
         self._families = families
@@ -74,7 +74,7 @@ def _scaled(value: float, scale: float) -> float:
 
 
 def _buckets(histogram: Histogram, scale: float) -> Iterator[tuple[str, float] | tuple[str, float, Exemplar]]:
-    """Each bucket's bound, how many values are at most that, and one of its own whose trace is known."""
+    """Yields each bucket's bound, its cumulative count, and an exemplar if one is known."""
     *counts, total = histogram.cumulative()
     found = {at: _exemplar(one, scale) for at, one in histogram.exemplars.items()}
     for at, (bound, count) in enumerate(zip(histogram.bounds, counts, strict=True)):

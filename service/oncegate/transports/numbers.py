@@ -1,4 +1,4 @@
-"""Packs the numbers that some verdicts carry, the same for each transport."""
+"""Packs the numbers of verdicts for every transport."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +11,12 @@ _WITH_NUMBER[[byte for byte, row in BY_BYTE.items() if row.number is not None]] 
 
 
 def numbered(verdicts: NDArray[np.uint8]) -> NDArray[np.intp]:
-    """Returns the places of the verdicts that carry a number."""
+    """Returns the indices of the verdicts that carry a number."""
     return np.flatnonzero(_WITH_NUMBER[verdicts])
 
 
 def numbers_packed(answer: ClaimResult) -> bytes:
-    """Packs for each of those its place and its number, in order: uint32 both, little-endian."""
+    """Packs (index, number) of each verdict that carries a number, in order: both uint32, little-endian."""
     positions = numbered(answer.verdicts)
     pairs = np.empty((len(positions), 2), "<u4")
     pairs[:, 0] = positions

@@ -1,9 +1,8 @@
-"""What a caller is told about each error: one table for every transport.
+"""The outcome of each error, in one table for every transport.
 
-`kind` says what sort of failure it is, in words of no protocol; each transport has one table from kinds to its own
-codes (HTTP's statuses: `http/problems.py`). `effect` answers the question a caller has after any failure: was
-something written? "none" and "unknown" are the only answers; an error that is sure to have written something does not
-exist.
+`kind` classifies the failure independently of any protocol; each transport maps kinds to its own codes (HTTP statuses:
+`http/problems.py`). `effect` answers whether something was written: "none" or "unknown". No error is certain to have
+written something.
 """
 
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ Effect = Literal["none", "unknown"]
 
 
 class OutcomeKind(Enum):
-    """What sort of failure an error is. Behind each: the gRPC code that stands for it (grpc/statuscodes.md)."""
+    """The kind of a failure. The comment after each is its gRPC code (grpc/statuscodes.md)."""
 
     UNAVAILABLE = "unavailable"  # UNAVAILABLE
     EXHAUSTED = "exhausted"  # RESOURCE_EXHAUSTED
@@ -44,7 +43,7 @@ class OutcomeKind(Enum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one error is, and what is known of its effect."""
+    """The kind of an error, and its effect."""
 
     kind: OutcomeKind
     effect: Effect = "none"
@@ -111,10 +110,10 @@ OUTCOMES: dict[type[e.OncegateError], Outcome] = {
 
 
 class Internal(e.OncegateError):
-    """A bug of ours, as the caller sees it: made of any exception that nobody expected, and raised nowhere.
+    """A bug in the gateway, as the caller sees it. Made from an unexpected exception; never raised.
 
-    Retry is safe: every call that writes is recognised by its token and call, chunk or nonce (`plain` is not, on
-    purpose), and clients retry a bounded number of times.
+    A retry is safe: every write is recognised by its token and call, chunk or nonce (except `plain`, on purpose), and
+    clients retry a bounded number of times.
     """
 
     code, title = "INTERNAL", "A bug in the gateway; whether this was written is unknown"
@@ -126,17 +125,17 @@ INTERNAL = Outcome(OutcomeKind.INTERNAL, "unknown")
 
 
 def outcome_of(error: type[e.OncegateError]) -> Outcome:
-    """Returns the table's row for a class of errors. Raises KeyError for one that no caller ever meets."""
+    """Returns the outcome of an error class. Raises KeyError for one that callers never see."""
     return INTERNAL if error is Internal else OUTCOMES[error]
 
 
 def public_errors() -> list[type[e.OncegateError]]:
-    """Returns every class of errors that a caller can meet, those of `core.errors` first."""
+    """Returns every error class that callers can see, those of `core.errors` first."""
     return [*OUTCOMES, Internal]
 
 
 def internal(error: Exception) -> Internal:
-    """Makes the error that stands for a bug: its exception's name, and that the effect is unknown."""
+    """Converts an unexpected exception to the caller's error, with the exception's name; effect unknown."""
     return Internal(
         f"unexpected {type(error).__name__}; whether this was written is unknown. "
         "Repeating the same request (same token and call) is safe; the gateway's log has the trace_id"

@@ -1,7 +1,7 @@
-"""Cuts lists of names and of intervals into pages, the same for each transport.
+"""Cuts lists of names and of intervals into pages for every transport.
 
-A page follows a name, or a sequence, and no place in the list: what is made or deleted meanwhile is told or not, and no
-other one is missed or told twice.
+A page starts after a name or a sequence, not at an index of the list. An item created or deleted between two pages may
+be listed or not; every other item is listed exactly once.
 """
 
 from bisect import bisect_right
@@ -11,16 +11,16 @@ import numpy as np
 
 from oncegate.arraytypes import U64
 
-# A page that a person looks at; whoever wants all of them asks again for the next.
+# Default for people; a program requests page after page.
 LIMIT = 100
-# An answer of some 250 KiB, at 249 characters a name.
+# A response of some 250 KiB, at 249 characters per name.
 LIMIT_MAX = 1_000
 
 
 def page(names: list[str], after: str, limit: int) -> tuple[list[str], str | None]:
-    """Returns the names behind `after`, `limit` at most, and `after` of the next page; None: this is the last.
+    """Returns at most `limit` names after `after`, and the next page's `after`; None: this is the last page.
 
-    `names`: sorted. `after`: any text, also a name that is gone by now; "" for the first page.
+    `names`: sorted. `after`: any text, also a deleted name; "" for the first page.
     """
     first = bisect_right(names, after) if after else 0
     found = names[first : first + limit]
@@ -28,10 +28,10 @@ def page(names: list[str], after: str, limit: int) -> tuple[list[str], str | Non
 
 
 def page_of_intervals(lists: Sequence[U64], after: int | None, limit: int) -> tuple[list[U64], int | None]:
-    """Returns the intervals of each list that begin behind `after`, and `after` of the next page; None: the last one.
+    """Returns the intervals of each list that start after `after`, and the next page's `after`; None: the last page.
 
-    `lists`: of intervals, shape (k, 2), in order. No list gives more than `limit`; all are told as far as the first
-    that is cut, so that one sequence says where every list goes on.
+    `lists`: of intervals, shape (k, 2), ascending. A page has at most `limit` intervals of each list. All lists end at
+    the same sequence, that of the shortest page, so that one sequence continues every list.
     """
     first = None if after is None else np.uint64(after)
     behind = [spans if first is None else spans[spans[:, 0] > first] for spans in lists]

@@ -1,11 +1,11 @@
-"""What each write mode promises: one table for capabilities, the log's first line and the documents."""
+"""The promise of each write mode, in one table for capabilities, the log's first line and the documents."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class WriteMode:
-    """One way to write, and what it promises. `name`: as of Spark's option `write`; `ledger`: the only one with it."""
+    """One write mode and its promise. name: the value of Spark's option `write`. ledger: the only kind that has it."""
 
     name: str
     promise: str
@@ -48,7 +48,7 @@ WRITE_MODES: tuple[WriteMode, ...] = (
 
 @dataclass(frozen=True)
 class Lowered:
-    """Holds what a namespace's setting leaves of the promise of some write modes. `setting`: its name."""
+    """The weaker promise of some write modes under a namespace's setting. setting: its name."""
 
     setting: str
     modes: tuple[str, ...]
@@ -56,7 +56,7 @@ class Lowered:
     meaning: str
 
 
-# The first one that is in force counts: it leaves the least.
+# The first setting in force applies: it has the weakest promise.
 SHADOW = Lowered(
     "shadow",
     ("ids", "claim"),
@@ -74,7 +74,7 @@ PASS_MARKED = Lowered(
 
 @dataclass(frozen=True)
 class Promised:
-    """Holds what one write mode promises in a namespace. lowered_by: the setting that leaves less; None: none does."""
+    """The promise of one write mode in a namespace. lowered_by: the setting that weakens it; None: no setting does."""
 
     promise: str
     meaning: str
@@ -82,7 +82,7 @@ class Promised:
 
 
 def promised(ledger: str, shadow: bool = False, pass_marked: bool = False) -> dict[str, Promised]:
-    """Returns what each write mode promises that this ledger, by its URL, offers, in a namespace of these settings."""
+    """Returns the promises of the write modes that a ledger, given by its URL, offers under a namespace's settings."""
     lowered = [one for one, is_set in ((SHADOW, shadow), (PASS_MARKED, pass_marked)) if is_set]
     found: dict[str, Promised] = {}
     for mode in WRITE_MODES:
@@ -97,7 +97,7 @@ def promised(ledger: str, shadow: bool = False, pass_marked: bool = False) -> di
 
 
 def _is_offered(mode: WriteMode, ledger: str) -> bool:
-    """Says whether rows can be written so: `direct` into Kafka alone, and none where a server keeps claims only."""
+    """Returns whether a ledger offers a write mode: `direct` only on Kafka; only `claim` with `outputs=none`."""
     scheme, _, rest = ledger.partition(":")
     is_known = mode.ledger in (None, scheme)
     return is_known and (mode.name == "claim" or "outputs=none" not in rest.partition("?")[2].split("&"))
@@ -109,7 +109,7 @@ TOKENS = "tokens: each call needs one whose roles allow it, of the issuer"
 KEYS_AND_TOKENS = "keys, or tokens: each call needs one whose role allows it; tokens are of the issuer"
 OPEN = "NONE, AND NOT ONLY ON LOOPBACK: whoever reaches this gateway may do everything"
 
-# By the scheme of the ledger's URL; a bare path is a log.
+# By the scheme of the ledger's URL; a plain path is a log.
 _DURABILITY = {
     "memory": "forgotten when this process ends",
     "log": "durable, synced each commit",
@@ -117,15 +117,15 @@ _DURABILITY = {
     "redis": "as durable as its server",
     "rediss": "as durable as its server",
 }
-# Where keys of namespaces may stand unwrapped, and in what.
+# Ledgers that may store keys of namespaces unwrapped, and where.
 _BARE = {"kafka": "topics", "redis": "server", "rediss": "server"}
 
 
 @dataclass(frozen=True)
 class NamespacePromise:
-    """Holds the first log line of a namespace: its ledger, how durable an append is, and the promise of each mode.
+    """The first log line of a namespace: its ledger, the durability of an append, and the promise of each mode.
 
-    is_new: its ledger was empty before this process opened it.
+    is_new: the ledger was empty before this process opened it.
     """
 
     namespace: str
@@ -152,11 +152,11 @@ def promise_of(
     shadow: bool = False,
     pass_marked: bool = False,
 ) -> NamespacePromise:
-    """Returns the promise of a namespace on a ledger, by its URL.
+    """Returns the promise of a namespace on a ledger, given by its URL.
 
     Args:
-        server_durability: what an append survives, where the settings of a server decide that; empty: unknown.
-        shadow, pass_marked: the settings of the namespace that lower the promise.
+        server_durability: the durability of an append where a server's settings decide it; empty: unknown.
+        shadow, pass_marked: the settings of the namespace that weaken the promise.
     """
     scheme = ledger.partition(":")[0]
     durability = server_durability or _DURABILITY.get(scheme, _DURABILITY["log"])

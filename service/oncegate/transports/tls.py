@@ -1,6 +1,6 @@
-"""The certificates of both doors, in PEM files: read at the start, and anew where a connection finds them changed.
+"""The certificates of HTTP and gRPC in PEM files: read at the start, and again once they have changed.
 
-TLS 1.3 alone, and no session goes on in a later connection: else one that an older authority let in would outlive it.
+TLS 1.3 only, without session resumption: otherwise a session that a removed authority had admitted would outlive it.
 """
 
 import ssl
@@ -15,12 +15,12 @@ PEM_BYTES_MAX = 4 << 20
 
 
 class TlsUnreadable(ValueError):
-    """Says that certificates cannot be used, in one line for a person."""
+    """Raised if certificates cannot be used; the message is one line for a person."""
 
 
 @dataclass(frozen=True)
 class TlsFiles:
-    """Names the gateway's certificate, its key where that lies elsewhere, and whose certificates callers must show."""
+    """The paths of the gateway's certificate, of its key if in another file, and of the authorities of callers."""
 
     certificate: Path
     key: Path | None = None
@@ -29,7 +29,7 @@ class TlsFiles:
 
 @dataclass(frozen=True)
 class Pem:
-    """What the files hold: the key, the certificate with its chain, and the authorities of callers; None: not asked."""
+    """The contents of the files: key, certificate with its chain, and authorities of callers; None: not required."""
 
     key: bytes
     certificate: bytes
@@ -37,9 +37,9 @@ class Pem:
 
 
 class Tls:
-    """Gives each new connection the certificates as they are; files that cannot be used change nothing, and are told.
+    """The current certificates for new connections. Unusable files are logged, and the previous ones stay in use.
 
-    May be asked from any thread: gRPC asks from its own.
+    Thread-safe: gRPC calls from its own threads.
     """
 
     def __init__(self, files: TlsFiles, observer: Observer) -> None:
@@ -51,22 +51,22 @@ class Tls:
 
     @property
     def asks_callers(self) -> bool:
-        """Tells whether callers must show a certificate."""
+        """Returns whether callers must present a certificate."""
         return self._files.client_ca is not None
 
     def context(self) -> ssl.SSLContext:
-        """Makes what asyncio's servers take: each handshake goes on with the newest certificates."""
+        """Returns a context for asyncio's servers; each handshake uses the newest certificates."""
         outer = _made(self._files)
         outer.sni_callback = self._at_handshake
         return outer
 
     def pem(self) -> Pem:
-        """Returns the newest certificates; the same object for as long as nothing has changed."""
+        """Returns the newest certificates; the same object until the files change."""
         self._look()
         return self._pem
 
     def _at_handshake(self, connection: ssl.SSLSocket | ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
-        """Called for each connection, also of callers who name no host."""
+        """Switches a connection to the newest context. Also called for clients that send no host name."""
         self._look()
         connection.context = self._context
 
@@ -96,7 +96,7 @@ def _version_of(file: Path) -> tuple[int, int, int] | None:
 
 
 def _read(files: TlsFiles) -> tuple[ssl.SSLContext, Pem]:
-    """Reads the files, and checks that they can be used. Raises TlsUnreadable."""
+    """Reads and checks the files. Raises TlsUnreadable."""
     certificate, client_ca = _bytes(files.certificate), None
     key = certificate if files.key is None else _bytes(files.key)
     if files.client_ca is not None:
@@ -140,5 +140,5 @@ def _why(error: Exception) -> str:
 
 
 def _no_password() -> str:
-    """Answers in place of a person, whom the library would ask at the terminal."""
+    """Refuses an encrypted key, for which OpenSSL would prompt at the terminal."""
     raise ValueError("the key is encrypted with a password")

@@ -1,4 +1,4 @@
-"""Begins a span for each request that a door takes, and tells the trace id by which its errors are found in the log."""
+"""Starts a span for each request, and determines the trace id that connects its errors with the log."""
 
 import re
 import secrets
@@ -10,16 +10,16 @@ from oncegate.ports.tracing import Attributes, Tracer, TraceSpan, current_as, cu
 from oncegate.transports.outcomes import OutcomeKind, outcome_of
 
 Fields = Iterable[tuple[str | bytes, str | bytes]]
-# W3C Trace Context: version, trace id, the caller's span, flags. A trace id of zeros is none.
+# W3C Trace Context: version, trace id, the caller's span, flags. A trace id of zeros is invalid.
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
 _LONGEST = 256
-# What the gateway could not do, of which the others are the caller's to mend.
+# Failures of the gateway; all other kinds are the caller's to fix.
 _FAILURES = frozenset({OutcomeKind.UNAVAILABLE, OutcomeKind.STORAGE_FULL, OutcomeKind.DEADLINE, OutcomeKind.INTERNAL})
 
 
 @contextmanager
 def request_span(tracer: Tracer, name: str, headers: Fields, attributes: Attributes) -> Iterator[TraceSpan | None]:
-    """Records a request and makes its span current; None: it is not sampled."""
+    """Starts a request's span and makes it the current one; yields None if the request is not sampled."""
     with tracer.request(name, headers, attributes) as span:
         if span is None:
             yield None
@@ -29,14 +29,14 @@ def request_span(tracer: Tracer, name: str, headers: Fields, attributes: Attribu
 
 
 def note_refusal(error: OncegateError) -> None:
-    """Says in the request's span by which code it was refused; its text stays out, for it may quote what was sent."""
+    """Records the code of a refusal in the request's span. The detail is omitted: it may quote the request."""
     if (span := current_span()) is not None:
         failed = outcome_of(type(error)).kind in _FAILURES
         span.note({"oncegate.code": error.code} | ({"error.type": error.code} if failed else {}))
 
 
 def trace_id_of(headers: Fields) -> str:
-    """Returns a request's trace id: that of its span, or the caller's, or one made here; 32 hexadecimal digits.
+    """Returns a request's trace id, 32 hexadecimal digits: its span's, otherwise the caller's, otherwise a new one.
 
     `headers`: fields with lower-case names.
     """

@@ -1,4 +1,4 @@
-"""Reads the writer that a request names: JSON in the header `Oncegate-Writer`, or in the metadata of a call."""
+"""Parses the writer of a request: JSON in the header `Oncegate-Writer`, or in the metadata of a gRPC call."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -19,7 +19,7 @@ _Name = Annotated[str, Meta(extra_json_schema={"minLength": 1})]
 
 
 class WriterMessage(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """Names who writes, as far as the caller knows; kept beside what is written, for causes of duplicates."""
+    """The writer, as far as the caller knows it. Stored with the written ids, to find the causes of duplicates."""
 
     job: Annotated[_Name, Meta(description="what writes, the same at each start: a query's id, or any name")]
     run: Annotated[_Name | None, Meta(description="one start of the job")] = None
@@ -36,13 +36,13 @@ _DECODER = msgspec.json.Decoder(WriterMessage)
 
 
 def writer_bytes(texts: Sequence[str], limits: Limits) -> bytes:
-    """Returns the writer that the one text names, as of `core.writers`. Raises BadRequest, TooLarge."""
+    """Returns the writer in `texts`, encoded by `core.writers`. Raises BadRequest, also for two texts; TooLarge."""
     if len(texts) > 1:
         raise BadRequest(f"the metadata {HEADER.lower()} is there twice; nothing was written")
     return _read(texts[0], limits)
 
 
-# A task sends one writer with each of its requests.
+# A task sends the same writer with all of its requests.
 @lru_cache(maxsize=4_096)
 def _read(text: str, limits: Limits) -> bytes:
     data = text.encode()

@@ -1,4 +1,4 @@
-"""What requests to write rows and to ack ask for, made of what a transport has read; the same for each transport."""
+"""Builds the engine's requests to write rows and to ack from parsed messages, for every transport."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ from oncegate.transports.incoming import Admitted
 
 @dataclass(frozen=True, slots=True)
 class NamedColumns:
-    """Names the columns of rows that are their id, choose their partition, and are the payload of their id."""
+    """The columns of rows that are their id, choose their partition, and are the payload of their id."""
 
     id: list[str]
     key: list[str]
@@ -25,7 +25,7 @@ class NamedColumns:
 
 @dataclass(frozen=True, slots=True)
 class ProduceAsked:
-    """Holds what a produce says beside its rows: whose request it is, and which columns are what."""
+    """The fields of a produce besides its rows: its identity, and the roles of the columns."""
 
     topic: str
     token: bytes
@@ -39,7 +39,7 @@ class ProduceAsked:
 
 
 def produce_request(rows: Rows, asked: ProduceAsked, admitted: Admitted) -> ProduceRequest:
-    """Makes the request: ids, keys, payloads and sequences read from their columns. Raises BadRequest, TooLarge."""
+    """Builds the request; reads ids, keys, payloads and sequences from their columns. Raises BadRequest, TooLarge."""
     named = asked.columns
     if asked.id_set is not None and not named.id:
         raise BadRequest("id_set names the set of the rows' ids, and without id_col no row has one")
@@ -73,12 +73,12 @@ def produce_request(rows: Rows, asked: ProduceAsked, admitted: Admitted) -> Prod
 
 
 def spilled_at(wall_ms: int | None, caller: str) -> Spilled | None:
-    """Returns since when a caller's rows had waited on its disk; None: it says nothing of that."""
+    """Returns the time since when a caller's rows waited on its disk; None: they did not."""
     return None if wall_ms is None else Spilled(wall_ms, caller)
 
 
 def source_of_ack(topic: str | None, source_offsets: str | None, limits: Limits) -> tuple[str, bytes]:
-    """Returns the topic that is written to, and where its source is to be read on. Raises BadRequest, TooLarge."""
+    """Returns the topic of an ack, and the offsets from which to continue its source. Raises BadRequest, TooLarge."""
     if topic is not None:
         check_name("topic", topic, limits)
     elif source_offsets is not None:
@@ -89,7 +89,7 @@ def source_of_ack(topic: str | None, source_offsets: str | None, limits: Limits)
 def lane_question(
     topic: str, producer: str, span: tuple[int, int], acked: int | None, topic_id: str | None
 ) -> LaneQuestion:
-    """Makes the question about a lane. `span`: first and last sequence; `topic_id`: as Kafka's tools show it.
+    """Builds the query of a lane. `span`: first and last sequence; `topic_id`: in the form of Kafka's tools.
 
     Raises BadRequest.
     """
@@ -98,9 +98,9 @@ def lane_question(
 
 
 def noted(caller: str, who: str | None, why: str) -> Note:
-    """Says who asks for an operator's action, and why: the credential's name, and beside it what the caller says.
+    """Returns the note of an operator's action: the credential's name, the name given by the caller, and the reason.
 
-    Raises BadRequest: neither names anybody.
+    Raises BadRequest if there is neither name.
     """
     if not caller and not who:
         raise BadRequest("who is missing: this gateway asks for no key, so nothing else says it; nothing was changed")

@@ -2,7 +2,7 @@
 
 import os
 
-# The library has no option for the lowest version of TLS. It reads suites of TLS 1.2 from its environment, when it is
-# first imported; those of 1.3 are not named there. This one needs a key that both sides know beforehand, and there is
-# none, so that no handshake below 1.3 comes to its end.
+# grpcio has no option for the minimum version of TLS. It reads the cipher suites of TLS 1.2, but not those of 1.3, from
+# this variable when it is first imported. The suite here needs a pre-shared key, which does not exist: every handshake
+# below 1.3 fails.
 os.environ["GRPC_SSL_CIPHER_SUITES"] = "ECDHE-PSK-CHACHA20-POLY1305"

@@ -1,4 +1,4 @@
-"""Calls over gRPC: what their metadata and messages say. `incoming` has the order in which they are let in."""
+"""Handles gRPC calls: parses metadata and messages, runs methods, maps errors. `incoming` admits the requests."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -28,8 +28,7 @@ _METADATA = frozenset({LEDGER, WRITER, "user-agent"})
 
 
 class OpenStream(Protocol):
-    """Where the gateway is once it is open, who may call it, what traces it, and the requests that have not come to
-    their end."""
+    """The state that calls share: the gateway once it is open, access rights, the tracer, and the running requests."""
 
     gateway: Gateway | None
     access: Access | None
@@ -39,9 +38,9 @@ class OpenStream(Protocol):
 
 @dataclass(frozen=True)
 class GrpcMethod:
-    """Holds what a method reads, what answers it, and the name by which `CALLS` has the role it needs.
+    """One method: the type of its request, its function, and its name in `CALLS`, the table of required roles.
 
-    claims: it claims ids, or settles such a claim, and may pass unchecked.
+    claims: it claims ids or settles such a claim, so it may pass unchecked while the ledger is down.
     """
 
     message: Any
@@ -52,34 +51,34 @@ class GrpcMethod:
 
 @dataclass(frozen=True)
 class GrpcAnswer:
-    """Holds the message that answers a request, the ledger's mark then, and room for it until it is sent."""
+    """A response: its message, the ledger position, and the in-flight bytes reserved until it is sent."""
 
     message: Any
     mark: str
     room: Room | None = None
 
     def sent(self, *_: object) -> None:
-        """Gives the room back."""
+        """Releases the reserved bytes."""
         if self.room is not None:
             self.room.release()
 
 
 @dataclass(frozen=True)
 class GrpcRefusal:
-    """Holds the error that a call ends with, and the trace id by which the log has it."""
+    """The error that ends a call, and its trace id in the log."""
 
     error: OncegateError
     trace_id: str
 
 
-# Gives a request's method and message; raises BadRequest for bytes that are none.
+# Parses a request into its method and message; raises BadRequest for invalid bytes.
 RequestReader = Callable[[bytes], tuple[GrpcMethod, Any]]
 
 
 def head_of(
     call: str, message: Any, body: bytes, bytes_max: int, context: Any, principal: Principal | None
 ) -> RequestHead:
-    """Returns the head of one request whose message has come whole: its deadline, its metadata."""
+    """Builds the head of a completely received request from its deadline and metadata."""
     left_s, texts = context.time_remaining(), dict[str, list[str]]()
     for name, value in context.invocation_metadata() or ():
         if name in _METADATA:
@@ -102,18 +101,18 @@ def head_of(
 def handler(
     opened: OpenStream, observer: Observer, method: GrpcMethod, name: str
 ) -> Callable[[bytes, Any], Awaitable[bytes]]:
-    """Makes what answers the calls of one method: read, let in, work, answer with the newest mark, or a status."""
+    """Returns the handler of one method's calls. A response carries the newest ledger position."""
 
     def read(body: bytes) -> tuple[GrpcMethod, Any]:
         return method, parsed(method.message, body)
 
     async def answer(body: bytes, context: Any) -> bytes:
-        # The library cancels what its caller has left; the engine runs to its end, as over HTTP.
+        # grpcio cancels the handler when its client disconnects; the engine finishes the request, as over HTTP.
         end = await asyncio.shield(begin(opened, observer, name, read, body, context))
         if isinstance(end, GrpcRefusal):
             await refuse(context, end)
         context.set_trailing_metadata(((LEDGER, end.mark),))
-        if end.room is not None:  # the call ends when its caller has taken the message, or gone
+        if end.room is not None:  # the call ends once its client has received the message or disconnected
             context.add_done_callback(end.sent)
         found: bytes = end.message.SerializeToString()
         return found
@@ -124,7 +123,7 @@ def handler(
 def begin(
     opened: OpenStream, observer: Observer, name: str, read: RequestReader, body: bytes, context: Any
 ) -> "asyncio.Task[GrpcAnswer | GrpcRefusal]":
-    """Begins a request that came as `body`; a stop waits for its end."""
+    """Starts the request in `body` as a task; `GrpcServer.drain` waits for it."""
 
     async def ended() -> GrpcAnswer | GrpcRefusal:
         with _span(opened.tracer, name, context) as span:
@@ -150,7 +149,7 @@ async def refuse(context: Any, end: GrpcRefusal) -> NoReturn:
 
 
 def parsed(kind: Any, body: bytes) -> Any:
-    """Reads a message. Raises BadRequest."""
+    """Parses a message. Raises BadRequest."""
     try:
         return kind.FromString(body)
     except DecodeError as error:
@@ -188,13 +187,13 @@ async def _answered(
 
 
 def credential_of(context: Any) -> str | None:
-    """The credential of the metadata; None: there is none, or which of two would count is anybody's guess."""
+    """Returns the credential of the metadata; None if there is none, or more than one."""
     given = [value for key, value in context.invocation_metadata() or () if key == "authorization"]
     return bearer(str(given[0])) if len(given) == 1 else None
 
 
 def _told(error: Exception, trace_id: str, name: str, observer: Observer) -> OncegateError:
-    """The error as the caller sees it. One that ends an attempt is a line in the log too, as a bug is."""
+    """Returns the error for the caller. Logs bugs, and errors that end an attempt."""
     if not isinstance(error, OncegateError):
         observer.event("request_failed", trace_id=trace_id, path=name, error=error)
         return internal(error)

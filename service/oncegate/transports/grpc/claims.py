@@ -23,7 +23,7 @@ _STATES = {
 
 
 async def claim(message: pb.ClaimRequest, admitted: Admitted) -> pb.ClaimResponse:
-    """Decides which ids this attempt may write: a verdict for each, in order."""
+    """Claims ids for this attempt; returns one verdict per id, in order."""
     request = await offload(len(admitted.body), _claim_request, message, admitted)
     result = await admitted.serving.claims.claim(request, admitted.deadline)
     return pb.ClaimResponse(
@@ -59,18 +59,18 @@ def _claim_request(message: pb.ClaimRequest, admitted: Admitted) -> ClaimRequest
 
 
 async def renew(message: pb.RenewRequest, admitted: Admitted) -> pb.RenewResponse:
-    """Extends a claim: a full lease from now."""
+    """Renews a claim with a full lease from now."""
     return pb.RenewResponse(settled=await _settled(Verb.RENEW, message, admitted))
 
 
 async def complete(message: pb.CompleteRequest, admitted: Admitted) -> pb.CompleteResponse:
-    """Settles a claim whose ids are written."""
+    """Completes a claim whose ids are written."""
     result = given(message, "result")
     return pb.CompleteResponse(settled=await _settled(Verb.COMPLETE, message, admitted, result))
 
 
 async def release(message: pb.ReleaseRequest, admitted: Admitted) -> pb.ReleaseResponse:
-    """Gives a claim back whose ids were not written."""
+    """Releases a claim whose ids were not written."""
     return pb.ReleaseResponse(settled=await _settled(Verb.RELEASE, message, admitted))
 
 

@@ -1,4 +1,4 @@
-"""Every error as a gRPC status: its code, and google.rpc details that say what the caller can do."""
+"""Maps errors to gRPC statuses, with google.rpc details that name the caller's next action."""
 
 import json
 from collections.abc import Mapping
@@ -14,10 +14,10 @@ from oncegate.transports.outcomes import OutcomeKind, outcome_of
 
 DOMAIN = "oncegate"
 DETAILS = "grpc-status-details-bin"
-# Clients refuse 8 KiB of metadata and more (grpc.max_metadata_size), and are then told neither code nor action. The
-# detail, which may quote what was sent, is there twice: as it is, and with up to three bytes for each of its own.
+# Clients refuse metadata of 8 KiB or more (grpc.max_metadata_size) and then see neither code nor action. The detail,
+# which may quote the request, is sent twice: unchanged, and percent-encoded with up to three bytes for each of its own.
 _DETAIL_BYTES = 1_024
-# Of all that an error tells beside its detail.
+# Limit of an error's further members together.
 _EXTRA_BYTES = 2_048
 _CUT = " …"
 
@@ -48,13 +48,13 @@ CODES: dict[OutcomeKind, grpc.StatusCode] = {
 
 
 def code_of(error: type[OncegateError]) -> grpc.StatusCode:
-    """Returns the gRPC code of a class of errors; a conflict that a retry may clear is ABORTED."""
+    """Returns the gRPC code of an error class; a conflict that a retry may resolve is ABORTED."""
     kind = outcome_of(error).kind
     return grpc.StatusCode.ABORTED if kind is OutcomeKind.CONFLICT and error.action == "retry" else CODES[kind]
 
 
 def detail_of(error: OncegateError) -> str:
-    """Returns what an error says, no longer than a status may be."""
+    """Returns an error's detail, cut to 1,024 bytes."""
     detail = error.detail.encode()
     if len(detail) <= _DETAIL_BYTES:
         return error.detail
@@ -62,7 +62,7 @@ def detail_of(error: OncegateError) -> str:
 
 
 def details_of(error: OncegateError, trace_id: str) -> bytes:
-    """Writes the error as a google.rpc.Status: an ErrorInfo, and a RetryInfo where the same call may be sent again."""
+    """Encodes the error as a google.rpc.Status with an ErrorInfo, and a RetryInfo if the same call may be retried."""
     status = Status(code=code_of(type(error)).value[0], message=detail_of(error))
     told = {"action": error.action, "effect": outcome_of(type(error)).effect, "trace_id": trace_id}
     status.details.add().Pack(ErrorInfo(reason=error.code, domain=DOMAIN, metadata=_texts(error.extra) | told))
@@ -76,7 +76,7 @@ def details_of(error: OncegateError, trace_id: str) -> bytes:
 
 
 def _texts(extra: Mapping[str, object]) -> dict[str, str]:
-    """What an error tells beside its detail, as text: JSON for what is no text; what is too long is left out."""
+    """Returns an error's further members as text, in JSON if they are not strings. Omits members that do not fit."""
     texts, left = dict[str, str](), _EXTRA_BYTES
     for key, value in extra.items():
         text = value if isinstance(value, str) else json.dumps(value, default=_plain)

@@ -1,4 +1,4 @@
-"""The services, and what answers each of their methods that has one message and one answer."""
+"""The table of services and their unary methods."""
 
 from collections.abc import Iterator
 
@@ -17,12 +17,12 @@ SERVICES: dict[str, dict[str, GrpcMethod]] = {
     )
 }
 
-# The methods whose requests and answers are streams; what each request needs is told by what it is.
+# The streaming methods; the required role depends on the kind of each request.
 STREAMS: dict[str, tuple[str, ...]] = {pb.DESCRIPTOR.services_by_name["ClaimService"].full_name: ("StreamClaims",)}
 
 
 def paths() -> Iterator[tuple[str, GrpcMethod]]:
-    """Goes through the methods with their paths, `/SERVICE/METHOD`."""
+    """Yields the unary methods with their paths, `/SERVICE/METHOD`."""
     for service, methods in SERVICES.items():
         for name, method in methods.items():
             yield f"/{service}/{name}", method

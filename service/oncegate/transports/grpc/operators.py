@@ -1,4 +1,4 @@
-"""What operators do by hand over gRPC: forget a set of ids."""
+"""Operators' actions over gRPC: forgetting a dedup scope."""
 
 from oncegate.core.errors import BadRequest
 from oncegate.transports.grpc import gateway_pb2 as pb
@@ -9,7 +9,7 @@ from oncegate.transports.writes import noted
 
 
 async def forget_id_set(message: pb.ForgetIdSetRequest, admitted: Admitted) -> pb.ForgetIdSetResponse:
-    """Forgets every id of a set, confirmed by its name."""
+    """Forgets every id of a dedup scope; the request repeats its name as confirmation."""
     confirm = given(message, "confirm")
     if confirm is None:
         raise BadRequest("confirm is missing: the name of the set once more; nothing was forgotten")

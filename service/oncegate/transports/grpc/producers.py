@@ -1,4 +1,4 @@
-"""Producers, drivers and lanes over gRPC: register, ack; open, ask."""
+"""Producers, drivers and lanes over gRPC: register, ack, open, ask."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ _GAPS = {pb.GAPS_UNSPECIFIED: Gaps.ALLOW, pb.GAPS_ALLOW: Gaps.ALLOW, pb.GAPS_REF
 
 
 async def register_producer(message: pb.RegisterProducerRequest, admitted: Admitted) -> pb.RegisterProducerResponse:
-    """Makes a producer this attempt's, under a new epoch; tells where it stands."""
+    """Registers this attempt as a producer's holder under a new epoch; returns the producer's state."""
     if message.gaps not in _GAPS:
         raise BadRequest(f"gaps: there is no {message.gaps}; nothing was changed")
     token, lease_ms = sized(message.token, "token"), given(message, "lease_ms")
@@ -38,14 +38,14 @@ async def register_producer(message: pb.RegisterProducerRequest, admitted: Admit
 
 
 async def register_driver(message: pb.RegisterDriverRequest, admitted: Admitted) -> pb.RegisterDriverResponse:
-    """Registers a driver, who owns the retries from now on."""
+    """Registers a driver as the owner of its producers' retries."""
     request = DriverRequest(message.driver, sized(message.token, "token"))
     result = await admitted.namespace.drivers.register(request, admitted.deadline)
     return pb.RegisterDriverResponse(driver=message.driver, epoch=result.epoch, batch=result.batch)
 
 
 async def ack(message: pb.AckRequest, admitted: Admitted) -> pb.AckResponse:
-    """Takes note that nobody retries these any more; each part is refused, or takes effect, alone."""
+    """Acknowledges sequences and batches that are never retried. Each part takes effect or is refused on its own."""
     upto = tuple((one.producer, one.sequence) for one in message.upto)
     sequences.of_numbers([sequence for _, sequence in upto], "sequence")
     token, epoch, batch = (
@@ -66,7 +66,7 @@ async def ack(message: pb.AckRequest, admitted: Admitted) -> pb.AckResponse:
 
 
 async def open_lane(message: pb.OpenLaneRequest, admitted: Admitted) -> pb.OpenLaneResponse:
-    """Makes or finds the lane by which a client writes a producer's rows into a topic of Kafka itself."""
+    """Opens the lane through which a client writes a producer's rows into a Kafka topic itself. Idempotent."""
     source_id = given(message, "source_id")
     opened = await admitted.namespace.direct.open(message.topic, message.producer, admitted.deadline, source_id)
     place = opened.place
@@ -82,7 +82,7 @@ async def open_lane(message: pb.OpenLaneRequest, admitted: Admitted) -> pb.OpenL
 
 
 async def ask_lane(message: pb.AskLaneRequest, admitted: Admitted) -> pb.AskLaneResponse:
-    """Tells which sequences of a lane are written."""
+    """Returns which sequences of a lane are written."""
     span, acked, topic_id = (message.first, message.last), given(message, "acked"), given(message, "topic_id")
     question = lane_question(message.topic, message.producer, span, acked, topic_id)
     answer = await admitted.namespace.direct.ask(question, admitted.deadline)

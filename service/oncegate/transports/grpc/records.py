@@ -1,4 +1,4 @@
-"""Rows over gRPC: produced at once; staged and committed as a batch."""
+"""Rows over gRPC: produced directly, or staged and committed as a batch."""
 
 from collections.abc import Iterable
 
@@ -29,7 +29,7 @@ _COMMITS = {"COMMITTED": pb.COMMIT_OUTCOME_COMMITTED, "DUPLICATE": pb.COMMIT_OUT
 
 
 async def produce(message: pb.ProduceRequest, admitted: Admitted) -> pb.ProduceResponse:
-    """Writes rows at once: with ids or sequences each takes effect once."""
+    """Writes rows directly; those with ids or sequences take effect once."""
     request = await offload(len(admitted.body), _produce_request, message, admitted)
     result = await admitted.namespace.records.produce(request, admitted.deadline)
     return _produced(request, result, admitted.gateway.limits)
@@ -74,7 +74,7 @@ def _produced(request: ProduceRequest, result: ProduceResult, limits: Limits) ->
 
 
 async def stage(message: pb.StageRequest, admitted: Admitted) -> pb.StageResponse:
-    """Keeps one chunk of one attempt until its batch is committed."""
+    """Stages one chunk of one attempt until its batch is committed."""
     request = await offload(len(admitted.body), _stage_request, message, admitted)
     result = await admitted.namespace.batches.stage(request, admitted.deadline)
     outcome = pb.STAGE_OUTCOME_COMMITTED if result.committed else pb.STAGE_OUTCOME_STAGED
@@ -138,7 +138,7 @@ def _name(message: pb.BatchName, limits: Limits) -> Name:
 
 
 def _offsets(ranges: Iterable[RowRange], topic: str) -> list[pb.PartitionOffset]:
-    """Makes messages of ranges of rows; `topic`: the request's."""
+    """Converts ranges of rows to messages; `topic`: the request's."""
     return [
         pb.PartitionOffset(
             partition=one.partition,

@@ -1,4 +1,4 @@
-"""The gRPC server: the methods, the standard probe, reflection where it is wanted, and the limits of connections."""
+"""The gRPC server: methods, the standard health check, optional reflection, and limits of connections."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -24,20 +24,20 @@ from oncegate.transports.grpc.methods import SERVICES, STREAMS
 from oncegate.transports.tls import Pem, Tls
 
 HEALTH = "grpc.health.v1.Health"
-# Calls of one connection at once: as many as streams may be open, and others beside; a client keeps what is beyond. No
-# more of a peer that begins and cancels without end (CVE-2023-44487) wait to be taken: from a thousand on the library
-# cancels calls by chance, whosever they are.
+# Limit of concurrent calls per connection: all streams, and unary calls in addition; the client queues the rest. The
+# limit also bounds the calls that wait from a peer that starts and cancels calls in a loop (CVE-2023-44487). With a
+# thousand waiting calls, grpcio cancels random ones, of any client.
 CALLS_PER_CONNECTION = streams.STREAMS + 128
-# What a message may have beside a body of the largest size: names, tags; longer ones the library refuses unread.
+# Room in a message for names and tags, besides a body of the maximum size. grpcio refuses longer messages unread.
 MESSAGE_BESIDE_BYTES = 64 * KIB
-# Long enough that connecting costs nothing, short enough that new replicas get their share within the hour.
+# Long enough to make connecting cheap, short enough to give new replicas their share within the hour.
 CONNECTION_AGE_MS = 30 * 60_000
-# As long as a large request takes on a slow disk; what is not answered then is cut off.
+# As long as a large request takes on a slow disk. Calls still running after that are cancelled.
 CONNECTION_GRACE_MS = 60_000
 
 
 class GrpcServer:
-    """Serves the gateway over gRPC; until `gateway` is set, every call is answered Recovering."""
+    """The gRPC server of a gateway. Until `gateway` is set, every call gets Recovering."""
 
     def __init__(self, server: Any, port: int, access: Access | None, tracer: Tracer | None) -> None:
         self._server = server
@@ -48,13 +48,13 @@ class GrpcServer:
         self.stopping = False
 
     async def drain(self, within_s: float) -> None:
-        """Accepts no more calls, and returns when those in flight are answered; cuts off the rest. Idempotent."""
+        """Stops accepting calls and waits for those in flight; cancels them after `within_s`. Idempotent."""
         end_s = now_s() + within_s
         self.stopping = True
         for stream in list(self.streams):
             stream.stop()
         await self._server.stop(within_s)
-        if self.begun:  # their callers are gone
+        if self.begun:  # requests whose clients have disconnected
             await asyncio.wait(self.begun, timeout=max(0, end_s - now_s()))
 
 
@@ -69,9 +69,9 @@ async def listening(
     tls: Tls | None = None,
     tracer: Tracer | None = None,
 ) -> AsyncIterator[GrpcServer]:
-    """Serves on an address, over TLS where there are certificates, and drains it at the end.
+    """Serves on an address, over TLS if `tls` is given, and drains the server at the end.
 
-    Raises RuntimeError: the port cannot be had.
+    Raises RuntimeError if the port cannot be bound.
     """
     calls = limits.requests_in_flight + streams.STREAMS
     server = grpc.aio.server(options=_options(limits), maximum_concurrent_rpcs=calls)
@@ -99,11 +99,11 @@ async def listening(
 
 
 def _secured(tls: Tls) -> Any:
-    """What a port takes: TLS 1.3 alone, and no session that goes on in a later connection, as over HTTP.
+    """Returns a port's credentials: TLS 1.3 only, without session resumption, as over HTTP.
 
-    The library has an option for neither: what keeps older versions out is in the package's `__init__`. For each
-    connection it asks for the certificates, and makes a context of those that it gets, whose keys of sessions no other
-    connection has: so they are given each time, as they are then.
+    grpcio has an option for neither. The package's `__init__` excludes older versions. For each connection, grpcio
+    calls back for certificates; from new ones it makes a new context, with session keys that no other connection has.
+    Hence the callback returns a new configuration each time.
     """
 
     def newest() -> Any:
@@ -118,10 +118,10 @@ def _configuration(pem: Pem) -> Any:
 
 def _options(limits: Limits) -> list[tuple[str, int]]:
     return [
-        ("grpc.so_reuseport", 0),  # a second gateway on this port is refused, and takes no calls from the first
+        ("grpc.so_reuseport", 0),  # a second gateway on this port is refused instead of sharing the calls
         ("grpc.max_receive_message_length", limits.body_bytes + MESSAGE_BESIDE_BYTES),
         ("grpc.max_concurrent_streams", CALLS_PER_CONNECTION),
-        # A peer that does not read from its socket answers no ping: it is cut off within `unread_answer_ms`.
+        # A peer that does not read its socket answers no ping and is disconnected within `unread_answer_ms`.
         ("grpc.keepalive_time_ms", limits.unread_answer_ms * 2 // 3),
         ("grpc.keepalive_timeout_ms", limits.unread_answer_ms // 3),
         ("grpc.max_connection_age_ms", CONNECTION_AGE_MS),
@@ -136,7 +136,7 @@ def _probe(server: GrpcServer) -> Callable[[Any, Any], Awaitable[Any]]:
             await context.abort(grpc.StatusCode.NOT_FOUND, f"there is no service {request.service[:80]}")
         states = health_pb2.HealthCheckResponse
         try:
-            if slash and server.access is not None:  # its name is no secret to who may call it
+            if slash and server.access is not None:  # only callers with access may learn of a namespace
                 server.access.permit("getNamespace", namespace, credential_of(context))
             ok = health.ready(server.gateway, namespace if slash else None).ok
         except OncegateError as error:

@@ -1,4 +1,4 @@
-"""Claims on a stream: what comes next is read while what came before commits, and answers keep the requests' order."""
+"""Serves streams of claims: later requests are read while earlier ones commit; responses keep the requests' order."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -12,16 +12,16 @@ from oncegate.transports.grpc import gateway_pb2 as pb
 from oncegate.transports.grpc.calls import GrpcAnswer, GrpcMethod, GrpcRefusal, OpenStream, begin, parsed, refuse
 from oncegate.transports.grpc.errors import details_of
 
-# Requests of one stream that are read and not answered: group commit takes them together. What comes behind them stays
-# in the client, by the flow control of HTTP/2.
+# Limit of read but unanswered requests per stream, which group commit combines. Further requests stay in the client by
+# the flow control of HTTP/2.
 READ_AHEAD = 8
-# Streams that are open at once: an idle one holds a connection's buffers, and a job has some executors.
+# Limit of open streams: an idle stream holds a connection's buffers, and a job has a few executors.
 STREAMS = 256
-# By what is set of a StreamClaimsRequest.
+# By the field set in a StreamClaimsRequest.
 REQUESTS: dict[str, GrpcMethod] = {name.lower(): method for name, method in claims.METHODS.items()} | {
     "ack": producers.METHODS["Ack"]
 }
-# By the type of an answer's message, where it stands in a StreamClaimsResponse.
+# By the type of a response's message, its field in a StreamClaimsResponse.
 _ANSWERS = {
     field.message_type.full_name: field.name
     for field in pb.StreamClaimsResponse.DESCRIPTOR.oneofs_by_name["answer"].fields
@@ -32,14 +32,14 @@ _TOO_MANY = f"{STREAMS} streams are open, as many as there may be: send this one
 
 
 class Streaming(OpenStream, Protocol):
-    """Where streams are kept too, and whether no more are to begin."""
+    """The state that calls and streams share: also the open streams, and whether the server is stopping."""
 
     streams: "set[Stream]"
     stopping: bool
 
 
 class Stream:
-    """One stream: a task reads its requests ahead, `answers` gives what they came to. `stop` it from outside."""
+    """One stream: a task reads requests ahead, and `answers` yields their responses in order."""
 
     def __init__(self, opened: OpenStream, observer: Observer, name: str, requests: AsyncIterator[bytes], context: Any):
         self._opened, self._observer, self._name = opened, observer, name
@@ -50,17 +50,17 @@ class Stream:
         self.stopped = False
 
     def stop(self) -> None:
-        """Reads no more; what was read is answered."""
+        """Stops reading further requests; those already read are still answered."""
         self.stopped = True
         if self._reading is not None:
             self._reading.cancel()
 
     async def answers(self) -> AsyncIterator[pb.StreamClaimsResponse]:
-        """Yields an answer for each request, in their order, until the client sends no more or `stop` is called."""
+        """Yields the response to each request in order, until the client ends the stream or `stop` is called."""
         self._reading = asyncio.create_task(self._read())
         try:
             while (begun := await self._begun.get()) is not None:
-                # Where the client has gone, the engine runs to its end all the same.
+                # The engine finishes a request even when its client has disconnected.
                 end = await asyncio.shield(begun)
                 yield _answer(end)
                 if isinstance(end, GrpcAnswer):
@@ -81,7 +81,7 @@ class Stream:
 
 
 def handler(opened: Streaming, observer: Observer, name: str) -> Callable[[AsyncIterator[bytes], Any], Any]:
-    """Makes what serves the streams of one method."""
+    """Returns the handler of one method's streams."""
 
     async def answer(requests: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
         if opened.stopping:

@@ -1,4 +1,4 @@
-"""The JSON messages of the HTTP interface, by concept: what is read, what is answered."""
+"""The JSON requests and responses of the HTTP interface, by concept."""
 
 from oncegate.transports.http.messages.batches import (
     AbortReply,

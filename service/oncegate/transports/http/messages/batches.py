@@ -1,4 +1,4 @@
-"""Messages of named batches: stage, commit, abort, and where their sources go on."""
+"""Messages of named batches: stage, commit, abort, and source offsets."""
 
 from typing import Literal
 
@@ -21,7 +21,7 @@ from oncegate.transports.http.messages.topics import PartitionOffset
 
 
 class BatchName(Read):
-    """Names one batch of one job for one topic; what is committed under a name is committed once."""
+    """Identifies one batch of one job for one topic. Each name is committed at most once."""
 
     app: Named
     version: Named
@@ -30,7 +30,7 @@ class BatchName(Read):
 
 
 class StageQuery(BatchName, kw_only=True):
-    """Says which chunk of which batch an Arrow body is."""
+    """Identifies the batch and the chunk of an Arrow body."""
 
     owner: Named
     chunk: U32
@@ -38,7 +38,7 @@ class StageQuery(BatchName, kw_only=True):
 
 
 class StageReply(Struct, frozen=True):
-    """Answers a stage: the chunk is kept, or its batch was committed before."""
+    """Confirms that the chunk is staged, or that its batch was committed before."""
 
     outcome: Literal["STAGED", "COMMITTED"]
     rows: Int64
@@ -47,7 +47,7 @@ class StageReply(Struct, frozen=True):
 
 
 class WinnerMessage(Read):
-    """Names one attempt whose staged chunks are part of the batch, and what it staged."""
+    """One attempt whose staged chunks are part of the batch, and a summary of these chunks."""
 
     token: Token
     chunks: U32
@@ -70,7 +70,7 @@ class CommitRequest(Read):
 
 
 class CommitReply(Struct, frozen=True):
-    """Answers a commit: what the name holds, and where."""
+    """Returns the committed rows of the name, and their offsets."""
 
     outcome: Literal["COMMITTED", "DUPLICATE"]
     rows: Int64
@@ -83,7 +83,7 @@ class CommitReply(Struct, frozen=True):
 
 
 class OffsetsQuery(Read):
-    """Says of which job's source the offsets are wanted."""
+    """Selects the job and topic whose source offsets are returned."""
 
     app: Named
     topic: Named
@@ -91,7 +91,7 @@ class OffsetsQuery(Read):
 
 
 class OffsetsReply(Struct, frozen=True):
-    """Answers from where a job's source is to be read on."""
+    """Returns the offsets from which a job continues to read its source."""
 
     app: str
     topic: str
@@ -100,14 +100,14 @@ class OffsetsReply(Struct, frozen=True):
 
 
 class AbortRequest(Read):
-    """Removes what these attempts staged under a name."""
+    """Removes the chunks that these attempts staged under a name."""
 
     name: BatchName
     tokens: list[Token]
 
 
 class AbortReply(Struct, frozen=True):
-    """Answers an abort: how much was removed."""
+    """Returns the number of removed stages."""
 
     outcome: Literal["ABORTED", "COMMITTED"]
     removed: int

@@ -21,7 +21,7 @@ from oncegate.transports.http.messages.verdicts import VerdictMessage
 
 
 class ClaimRequest(Read):
-    """Asks which ids this attempt may write; a claim of what is granted is held for `lease_ms`."""
+    """Claims ids for this attempt; granted ids are leased for `lease_ms`."""
 
     token: Token
     call: U32
@@ -34,7 +34,7 @@ class ClaimRequest(Read):
 
 
 class ClaimReply(Struct, frozen=True):
-    """Answers a claim: one verdict per id, in the order asked, and the set that the ids were looked up in."""
+    """Returns one verdict per id, in the order of the request, and the dedup scope of the ids."""
 
     claim: str | None
     lease_ms: int
@@ -43,7 +43,7 @@ class ClaimReply(Struct, frozen=True):
 
 
 class TakeRequest(Read):
-    """Asks which ids belong to an owner; an id belongs to the first that asks."""
+    """Claims ids for an owner without a lease; an id belongs to the first owner that takes it."""
 
     owner: Named
     ids: Ids
@@ -53,34 +53,35 @@ class TakeRequest(Read):
 
 
 class TakeReply(Struct, frozen=True):
-    """Answers a take: one verdict per id, in the order asked; repeating the request is harmless."""
+    """Returns one verdict per id, in the order of the request. A take is idempotent."""
 
     verdicts: list[VerdictMessage]
     id_set: str
 
 
 class LookUpRequest(Read):
-    """Asks what is known of ids, and wants none of them granted."""
+    """Looks up the state of ids and grants none."""
 
     ids: Ids
     id_set: IdSet | None = None
 
 
 class LookUpReply(Struct, frozen=True):
-    """Answers a look-up: one verdict per id, in the order asked: DUPLICATE, BUSY, FREE, or SAME as an id before."""
+    """Returns one verdict per id, in the order of the request: DUPLICATE, BUSY, FREE, or SAME as an earlier id."""
 
     verdicts: list[VerdictMessage]
     id_set: str
 
 
 class CompleteRequest(Read):
-    """Brings what whoever is told DUPLICATE may want to know; the first complete of a claim decides it."""
+    """Completes a claim with a result, which later DUPLICATE verdicts return. The first complete of a claim sets it."""
 
     result: Result
 
 
 class SettleReply(Struct, frozen=True):
-    """Answers renew, complete and release, which may be repeated. A claim is settled whole."""
+    """Returns the state of a claim after renew, complete or release. All three are idempotent and apply to the whole
+    claim."""
 
     claim: str
     state: Literal["OPEN", "DONE", "RELEASED"]
@@ -93,7 +94,7 @@ class SettleReply(Struct, frozen=True):
 
 
 class ExplainReply(Struct, frozen=True, omit_defaults=True):
-    """Says what is known of one id in one set."""
+    """Returns the state of one id in one dedup scope."""
 
     state: Literal["ABSENT", "CLAIMED_LIVE", "CLAIMED_OVER", "DONE", "TAKEN"]
     id_set: str
@@ -104,12 +105,16 @@ class ExplainReply(Struct, frozen=True, omit_defaults=True):
     position: Int64 | None = None
     wall_ms: Int64 | None = None
     takeover: bool = False
-    owner: Annotated[str, Meta(description="of a taken id: a hash of its owner's name")] | None = None
+    owner: Annotated[str, Meta(description="hash of the owner's name, for a taken id")] | None = None
     topic: str | None = None
     partition: int | None = None
-    first_offset: Annotated[Int64, Meta(description="of the rows it was written with; in Kafka its own")] | None = None
-    digest_kept: Annotated[bool, Meta(description="another payload would be told from its own")] = False
-    kept_until_ms: Annotated[Int64, Meta(description="by the wall clock, at least; absent: for ever")] | None = None
+    first_offset: Annotated[Int64, Meta(description="of the rows written with it; in Kafka, of its own row")] | None = (
+        None
+    )
+    digest_kept: Annotated[bool, Meta(description="whether another payload would be a CONFLICT")] = False
+    kept_until_ms: (
+        Annotated[Int64, Meta(description="earliest time of expiry by the wall clock; absent: never")] | None
+    ) = None
     fingerprint: Annotated[
-        str, Meta(description="of the id in its set, 32 hex digits: records of duplicates name it so")
+        str, Meta(description="of the id in its dedup scope, 32 hex digits, as in records of duplicates")
     ] = ""

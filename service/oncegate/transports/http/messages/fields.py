@@ -1,4 +1,4 @@
-"""Types of members that several messages share, and the base of what is read. OpenAPI's schemas are made of them.
+"""Types of members that several messages share, and the base class of requests. The OpenAPI schemas are built of them.
 
 Identifiers on the wire: token and nonce 32 hex digits, claim 26 characters of Crockford's base32, digests and
 fingerprints hex. Unknown members are refused, so that a misspelt option is an error and not a default.
@@ -16,7 +16,7 @@ from oncegate.transports.decode.payloads import Payload
 
 
 def _hex(digits: int, description: str) -> Meta:
-    """For the document only: `identifiers` reads it, and says better what is wrong."""
+    """Returns a pattern for the OpenAPI document only: `identifiers` parses the value, with better error messages."""
     pattern = f"^(-*[0-9a-fA-F]){{{digits}}}-*$"
     return Meta(description=description, extra_json_schema={"pattern": pattern})
 
@@ -33,7 +33,8 @@ TopicId = Annotated[
     ),
 ]
 _DEFAULTS = Limits()
-# What `/v1/limits` has the number of, as it is by default: the document shows it, and the name of the one in force.
+# Marks bounds that are configurable: the document shows the default, and the name under which `/v1/limits` returns the
+# configured one.
 IN_FORCE = "x-oncegate-limits"
 LEASE_BOUNDS = {
     "minimum": _DEFAULTS.lease_ms_min,
@@ -52,7 +53,7 @@ U32 = Annotated[int, Meta(ge=0, le=_U32_MAX)]
 # For the document only: the engine checks it, by the limits in force.
 Lease = Annotated[int, Meta(extra_json_schema=LEASE_BOUNDS)]
 Offset = Annotated[int, Meta(ge=0, le=_OFFSET_MAX)]
-# The least and the largest that a header may say: it is read with them, and the document shows them.
+# Minimum and maximum of numbers in headers, for the parser and the document.
 HEADER_NUMBERS = {
     "Oncegate-Batch": (0, _OFFSET_MAX),
     "Oncegate-Call": (0, _U32_MAX),
@@ -63,36 +64,36 @@ HEADER_NUMBERS = {
 }
 # `maximum` is for the document only: the engine checks it, since bounds here end at 2^63.
 Sequence = Annotated[
-    int, Meta(ge=0, description="a place in the source, in its order", extra_json_schema={"maximum": SEQUENCE_MAX})
+    int, Meta(ge=0, description="a position in the ordered source", extra_json_schema={"maximum": SEQUENCE_MAX})
 ]
 Ids = Annotated[
     list[Id],
     Meta(
         extra_json_schema={"maxItems": _DEFAULTS.ids_per_request, IN_FORCE: {"maxItems": "ids_per_request"}},
-        description="strings, or lists of strings where several columns are the id; null and empty are refused",
+        description="strings, or lists of strings for ids of several columns; null and empty ids are refused",
     ),
 ]
-IdSet = Annotated[str, Meta(description="the set that the ids are of, any text: an id is known by its set and itself")]
-# One name at least: an empty list is a caller's mistake, and rows without ids are written again by a repeat.
+IdSet = Annotated[str, Meta(description="the dedup scope of the ids, any text; equal ids of two scopes are different")]
+# At least one name: an empty list is a caller's mistake, and rows without ids are written again by a retry.
 Columns = Annotated[list[str], Meta(min_length=1)]
-# In a query: names with commas between them.
+# In a query: comma separated names.
 _Columns = Annotated[str, Meta(min_length=1)] | None
-IdColumns = Annotated[_Columns, Meta(description="columns that are a row's id, comma separated; none: `plain`")]
+IdColumns = Annotated[_Columns, Meta(description="columns of a row's id, comma separated; none: `plain`")]
 KeyColumns = Annotated[_Columns, Meta(description="columns that choose the partition, comma separated")]
-DigestColumns = Annotated[_Columns, Meta(description="columns that are the payload of a row's id, comma separated")]
-ReadColumns = Annotated[_Columns, Meta(description="only these, comma separated; none: all")]
-# The header for it: of a body that has no place for it, and of packed and Arrow answers; percent-encoded.
+DigestColumns = Annotated[_Columns, Meta(description="columns of the payload of a row's id, comma separated")]
+ReadColumns = Annotated[_Columns, Meta(description="columns to return, comma separated; none: all")]
+# The header of the dedup scope for bodies without such a member, and of packed and Arrow responses; percent-encoded.
 ID_SET = "Oncegate-Id-Set"
 Payloads = Annotated[
     list[Payload],
-    Meta(description="what each id comes with, as many as ids: strings, lists of strings, or null"),
+    Meta(description="one payload per id: strings, lists of strings, or null"),
 ]
-# Texts of callers that are kept as they are; the engine checks their length in bytes.
+# Callers' texts that are stored unchanged; the engine checks their length in bytes.
 SourceOffsets = Annotated[
     str,
     Meta(
         min_length=1,
-        description="where the source is to be read on: any text, answered as it is",
+        description="the offsets from which to continue reading the source: any text, returned unchanged",
         extra_json_schema={
             "maxLength": _DEFAULTS.source_offsets_bytes,
             IN_FORCE: {"maxLength": "source_offsets_bytes"},
@@ -102,17 +103,17 @@ SourceOffsets = Annotated[
 Result = Annotated[
     bytes,
     Meta(
-        description="a few bytes, base64: what became of the claim's ids, for whoever asks for one of them again",
+        description="a few bytes, base64, returned to later requests for one of the claim's ids",
         extra_json_schema={"minLength": 4},
     ),
 ]
 
 
-# Numbers of answers that nothing holds below 2^53, by their format in the document: a caller may have them as texts.
+# Formats of numbers in responses that may exceed 2^53: a caller may request them as strings.
 FORMATS = ("int64", "uint64")
 Int64 = Annotated[int, Meta(extra_json_schema={"format": FORMATS[0]})]
 UInt64 = Annotated[int, Meta(extra_json_schema={"format": FORMATS[1]})]
 
 
 class Read(Struct, forbid_unknown_fields=True):
-    """Base of every message that is read."""
+    """Base class of every request message."""

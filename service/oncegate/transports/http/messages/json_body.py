@@ -1,4 +1,4 @@
-"""Reads a JSON body as a message."""
+"""Parses JSON bodies into messages."""
 
 from typing import Any, TypeVar
 
@@ -11,15 +11,15 @@ from oncegate.transports.decode.json_values import EXACT_MAX, as_double
 
 T = TypeVar("T")
 
-# Values of callers, which stay as they are.
+# Members with callers' own values, which stay unchanged.
 _THEIRS = frozenset({"records"})
 _PRECISE = msgspec.json.Decoder(float_hook=as_double)
 
 
 def decoded(body: bytes, decoder: "msgspec.json.Decoder[T]", limits: Limits) -> T:
-    """Reads a JSON body as a message.
+    """Parses a JSON body into a message.
 
-    Raises BadRequest with the member that does not fit, or is there twice; TooLarge before anything is built.
+    Raises BadRequest, which names an invalid or repeated member; TooLarge, before the body is parsed.
     """
     is_precise = json_scan.check(body, limits)
     try:
@@ -35,7 +35,7 @@ def decoded(body: bytes, decoder: "msgspec.json.Decoder[T]", limits: Limits) -> 
 
 
 def _with_integers(value: Any) -> Any:
-    """The same with 1023 for 1023.0: to JSON Schema both are the same integer, to the reader one is a float."""
+    """Replaces whole floats such as 1023.0 by integers: JSON Schema treats both as integers, msgspec does not."""
     if isinstance(value, dict):
         return {name: item if name in _THEIRS else _with_integers(item) for name, item in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Messages of what operators do by hand: forget, fence, drain, and the trail of all of it."""
+"""Messages of operators' actions: forget, fence, drain; and of the audit trail."""
 
 from typing import Annotated, Literal
 
@@ -9,7 +9,7 @@ from oncegate.transports.pages import LIMIT, LIMIT_MAX
 
 
 class ForgetRequest(Read):
-    """Asks for ids to be forgotten that are done or taken."""
+    """Forgets ids that are done or taken."""
 
     ids: Ids
     why: Named
@@ -18,13 +18,13 @@ class ForgetRequest(Read):
 
 
 class ForgetReply(Struct, frozen=True):
-    """Says how many ids are not known any more."""
+    """Returns the number of ids that were forgotten."""
 
     forgotten: UInt64
 
 
 class ForgetAllRequest(Read):
-    """Asks for every id of a set to be forgotten. The same token again forgets nothing more."""
+    """Forgets every id of a dedup scope. A repeat with the same token forgets nothing more."""
 
     id_set: IdSet
     confirm: IdSet
@@ -34,41 +34,41 @@ class ForgetAllRequest(Read):
 
 
 class ForgetAllReply(Struct, frozen=True):
-    """Says how often the set was forgotten by now, this time included."""
+    """Returns how many times the dedup scope has been forgotten, this request included."""
 
     id_set: str
     times: UInt64
 
 
 class ImportQuery(Read):
-    """The query of an import: who asks for it, and why."""
+    """The query of an import: who imports, and why."""
 
-    why: Annotated[str, Meta(description="for whoever reads the trail")]
-    who: Annotated[str | None, Meta(description="who asks, where no credential says it")] = None
+    why: Annotated[str, Meta(description="the reason, for the audit trail")]
+    who: Annotated[str | None, Meta(description="the caller's name, where no credential names it")] = None
 
 
 class ImportReply(Struct, frozen=True):
-    """Says how many ids are known from now on that were not before."""
+    """Returns the number of ids that were not known before the import."""
 
     imported: UInt64
 
 
 class FenceRequest(Read):
-    """Asks for a producer's holder to be fenced."""
+    """Fences a producer's holder."""
 
     why: Named
     who: Named | None = None
 
 
 class FenceReply(Struct, frozen=True):
-    """Names a producer's new epoch, which nobody holds."""
+    """Returns a producer's new epoch, which has no holder."""
 
     producer: str
     epoch: Int64
 
 
 class DrainRequest(Read):
-    """Asks that the gateway take no new work any more, or take it again."""
+    """Drains the gateway, or has it accept new work again."""
 
     draining: bool
     why: Named
@@ -76,7 +76,7 @@ class DrainRequest(Read):
 
 
 class GatewayReply(Struct, frozen=True):
-    """Says whether the gateway is drained, and what it has yet to finish."""
+    """Returns whether the gateway is drained, and its open work."""
 
     draining: bool
     who: str
@@ -85,7 +85,7 @@ class GatewayReply(Struct, frozen=True):
 
 
 class NoteRequest(Read):
-    """Asks for an action to be noted that an operator begins, and that goes through other calls."""
+    """Records an operator's action that consists of other calls."""
 
     action: Literal["replay"]
     subject: Named
@@ -94,20 +94,20 @@ class NoteRequest(Read):
 
 
 class NoteReply(Struct, frozen=True):
-    """Says under whose name an action stands in the trail."""
+    """Returns the name under which the audit trail has the action."""
 
     who: str
 
 
 class AuditQuery(Read):
-    """Says which page of the trail is wanted."""
+    """Selects a page of the audit trail."""
 
-    limit: Annotated[int, Meta(ge=1, le=LIMIT_MAX, description="actions in one answer, at most")] = LIMIT
-    before: Annotated[UInt64 | None, Meta(description="`next` of the page before; none: the newest actions")] = None
+    limit: Annotated[int, Meta(ge=1, le=LIMIT_MAX, description="maximum number of actions in the response")] = LIMIT
+    before: Annotated[UInt64 | None, Meta(description="`next` of the previous page; none: the newest actions")] = None
 
 
 class AuditMessage(Struct, frozen=True):
-    """Tells one action of an operator."""
+    """One action of an operator."""
 
     position: UInt64
     wall_ms: Int64
@@ -119,20 +119,20 @@ class AuditMessage(Struct, frozen=True):
 
 
 class AuditReply(Struct, frozen=True):
-    """Lists one page of what operators did, the newest first."""
+    """Lists one page of operators' actions, the newest first."""
 
     actions: list[AuditMessage]
     next: UInt64 | None
 
 
 class OverviewQuery(Read):
-    """Says how many are wanted."""
+    """Limits the length of a list."""
 
-    limit: Annotated[int, Meta(ge=1, le=LIMIT_MAX, description="in one answer, at most")] = LIMIT
+    limit: Annotated[int, Meta(ge=1, le=LIMIT_MAX, description="maximum number of items in the response")] = LIMIT
 
 
 class ProducerSummary(Struct, frozen=True):
-    """Tells where one producer stands."""
+    """The state of one producer."""
 
     producer: str
     driver: str
@@ -144,14 +144,14 @@ class ProducerSummary(Struct, frozen=True):
 
 
 class ProducersReply(Struct, frozen=True):
-    """Lists the producers that were active last."""
+    """Lists the most recently active producers."""
 
     producers: list[ProducerSummary]
     total: int
 
 
 class LeftClaim(Struct, frozen=True):
-    """Tells one open claim whose lease is over."""
+    """One open claim with an expired lease."""
 
     claim: str
     token: str
@@ -162,7 +162,7 @@ class LeftClaim(Struct, frozen=True):
 
 
 class LeftClaimsReply(Struct, frozen=True):
-    """Lists claims in doubt, the longest first."""
+    """Lists claims in doubt, the longest expired first."""
 
     claims: list[LeftClaim]
     total: int

@@ -1,7 +1,7 @@
 """Messages of producers and drivers: register, claim sequences, settle, close, ack, explain.
 
-A sequence is a whole number from 0 to 2^64 - 2. JSON readers that hold numbers as doubles lose those above 2^53: they
-send sequences packed, or as Arrow.
+A sequence is a whole number from 0 to 2^64 - 2. Callers whose JSON library stores numbers as doubles lose those above
+2^53 and send sequences packed or as Arrow.
 """
 
 from typing import Annotated, Literal
@@ -24,7 +24,7 @@ from oncegate.transports.http.messages.fields import (
 from oncegate.transports.http.messages.verdicts import VerdictMessage
 from oncegate.transports.pages import LIMIT, LIMIT_MAX
 
-Epoch = Annotated[int, Meta(ge=0, le=2**63 - 1, description="as registering answered")]
+Epoch = Annotated[int, Meta(ge=0, le=2**63 - 1, description="the epoch returned by the registration")]
 Batch = Annotated[int, Meta(ge=0, le=2**63 - 1, description="n-th batch of the driver")]
 
 
@@ -35,7 +35,7 @@ class DriverRequest(Read):
 
 
 class DriverReply(Struct, frozen=True):
-    """Answers a driver's registration: its epoch, and the last batch that was acked."""
+    """Returns a driver's epoch, and the last acked batch."""
 
     driver: str
     epoch: Int64
@@ -43,14 +43,14 @@ class DriverReply(Struct, frozen=True):
 
 
 class UptoMessage(Read):
-    """Says up to which sequence nobody retries one producer any more."""
+    """The sequence of one producer up to which the driver never retries."""
 
     producer: Named
     sequence: Sequence
 
 
 class AckRequest(Read):
-    """Says what nobody retries any more: sequences of producers, and batches."""
+    """Acknowledges sequences of producers, and batches, that the driver will never retry."""
 
     token: Token
     epoch: Epoch
@@ -61,14 +61,14 @@ class AckRequest(Read):
 
 
 class WatermarkMessage(Struct, frozen=True):
-    """Says up to which sequence a producer is STALE from now on."""
+    """A producer's watermark: sequences up to it are STALE."""
 
     producer: str
     watermark: UInt64 | None
 
 
 class RefusedPart(Struct, frozen=True, omit_defaults=True):
-    """Says why one part of an ack, a producer or a batch, was not acked; the others were."""
+    """The refusal of one part of an ack, a producer or a batch. All other parts took effect."""
 
     code: Literal["NOT_DONE", "UNKNOWN_PRODUCER", "OTHER_DRIVER"]
     action: Literal["fix", "stop"]
@@ -81,7 +81,7 @@ class RefusedPart(Struct, frozen=True, omit_defaults=True):
 
 
 class AckReply(Struct, frozen=True):
-    """Answers an ack: the watermarks as they are now, and each part that was refused."""
+    """Returns the current watermarks, and each refused part of an ack."""
 
     driver: str
     watermarks: list[WatermarkMessage]
@@ -100,7 +100,7 @@ class ProducerRequest(Read):
 
 
 class ProducerReply(Struct, frozen=True):
-    """Answers a registration: the epoch, and where the producer stands."""
+    """Returns the epoch and the state of a registered producer."""
 
     producer: str
     producer_id: int
@@ -127,7 +127,7 @@ class SequencesRequest(Read):
 
 
 class SequencesReply(Struct, frozen=True):
-    """Answers a claim of sequences: one verdict each, in order."""
+    """Returns one verdict per claimed sequence, in order."""
 
     call: int
     lease_ms: int
@@ -143,7 +143,7 @@ class SettleSequencesRequest(Read):
 
 
 class SettleSequencesReply(Struct, frozen=True):
-    """Answers renew, complete and release of sequences."""
+    """Returns the state of a call after renew, complete or release."""
 
     producer: str
     call: int
@@ -153,7 +153,7 @@ class SettleSequencesReply(Struct, frozen=True):
 
 
 class ResolveRequest(Read):
-    """Says what a person has found out about a leftover: who that is, and why they say so."""
+    """Resolves a leftover as done or not done, with the person's name and reason."""
 
     outcome: Literal["done", "not_done"]
     who: Named
@@ -163,7 +163,7 @@ class ResolveRequest(Read):
 
 
 class ResolveSequencesRequest(Read):
-    """Says what a person has found out about a producer's leftovers: all of them, or from `first` to `last`."""
+    """Resolves a producer's leftovers as done or not done: all of them, or from `first` to `last`."""
 
     outcome: Literal["done", "not_done"]
     who: Named
@@ -173,21 +173,21 @@ class ResolveSequencesRequest(Read):
 
 
 class ResolveReply(Struct, frozen=True):
-    """Answers a resolution: how many ids or sequences are so from now on."""
+    """Returns the number of ids or sequences that were resolved."""
 
     outcome: Literal["done", "not_done"]
     resolved: UInt64
 
 
 class OpenLaneRequest(Read):
-    """Opens the lane by which a client writes a producer's rows into a topic itself."""
+    """Opens the lane through which a client writes a producer's rows into a topic itself."""
 
     producer: Named
     source_id: Named | None = None
 
 
 class OpenLaneReply(Struct, frozen=True):
-    """Answers an opening: with what the client writes as this lane."""
+    """Returns the coordinates and the transactional id with which the client writes in this lane."""
 
     producer: str
     lane: UInt64
@@ -199,7 +199,7 @@ class OpenLaneReply(Struct, frozen=True):
 
 
 class AskLaneRequest(Read):
-    """Asks which sequences of a lane are written, from `first` to `last`."""
+    """Looks up which sequences of a lane are written, from `first` to `last`."""
 
     producer: Named
     first: Sequence
@@ -209,7 +209,7 @@ class AskLaneRequest(Read):
 
 
 class AskLaneReply(Struct, frozen=True):
-    """Answers which of them are written; the others were not, and who asked is to write them."""
+    """Returns the written sequences; the caller writes the others."""
 
     producer: str
     duplicates: list[tuple[UInt64, UInt64]]
@@ -223,21 +223,21 @@ class CloseRequest(Read):
 
 
 class CloseReply(Struct, frozen=True):
-    """Answers a close: the lease is over."""
+    """Confirms that the holder's lease has ended."""
 
     producer: str
     epoch: Int64
 
 
 class IntervalsQuery(Read):
-    """Says which page of a producer's intervals is wanted."""
+    """Selects a page of a producer's intervals."""
 
-    limit: Annotated[int, Meta(ge=1, le=LIMIT_MAX, description="intervals of each kind in one answer, at most")] = LIMIT
-    after: Annotated[Sequence | None, Meta(description="`next` of the page before; none: the first page")] = None
+    limit: Annotated[int, Meta(ge=1, le=LIMIT_MAX, description="maximum number of intervals of each kind")] = LIMIT
+    after: Annotated[Sequence | None, Meta(description="`next` of the previous page; none: the first page")] = None
 
 
 class ProducerExplained(Struct, frozen=True):
-    """Says what is known of one producer."""
+    """The full state of one producer."""
 
     producer: str
     producer_id: int

@@ -13,11 +13,13 @@ OnLedgerDown = Literal["reject", "pass_marked"]
 
 
 class NamespaceRequest(Read):
-    """What is left out stays as it is, or is as by default: ids kept for ever, topics made by their first write, no
-    headers of the gateway's in records, ids taken over whose lease ran out, no time in ids, verdicts told as they
-    are, and claims refused while the ledger is down."""
+    """Sets up a namespace. Omitted settings stay unchanged; a new namespace gets the defaults.
 
-    horizon_ms: Annotated[Offset, Meta(description="how long a done id is known; 0: for ever")] | None = None
+    Defaults: ids are kept forever; the first write creates a topic; records have no headers of the gateway; ids with an
+    expired lease are taken over; ids carry no time; shadow mode is off; claims are refused while the ledger is down.
+    """
+
+    horizon_ms: Annotated[Offset, Meta(description="how long a done id is known; 0: forever")] | None = None
     auto_create_topics: bool | None = None
     record_headers: bool | None = None
     lease_expiry: LeaseExpiry | None = None
@@ -25,8 +27,7 @@ class NamespaceRequest(Read):
     shadow: bool | None = None
     on_ledger_down: OnLedgerDown | None = None
     key: (
-        Annotated[Hex64, Meta(description="of another namespace, whose ids are to be known here; none: a new one")]
-        | None
+        Annotated[Hex64, Meta(description="the key of another namespace, to share its ids; none: a new key")] | None
     ) = None
 
 
@@ -37,13 +38,13 @@ class NamespaceDeletion(Read):
 
 
 class DeletedReply(Struct, frozen=True):
-    """Names the namespace that was deleted."""
+    """Returns the name of the deleted namespace."""
 
     namespace: str
 
 
 class WayMessage(Struct, frozen=True):
-    """Holds what one write mode promises. lowered_by: the namespace's setting that leaves less of it."""
+    """The promise of one write mode. lowered_by: the namespace's setting that weakens it."""
 
     promise: str
     means: str
@@ -51,7 +52,7 @@ class WayMessage(Struct, frozen=True):
 
 
 class NamespaceReply(Struct, frozen=True):
-    """Describes a namespace: its ledger, its settings, what does not succeed in it, its counters, what it promises."""
+    """Describes a namespace: its ledger, settings, failing tasks, counters and promises."""
 
     namespace: str
     ledger: str
@@ -64,39 +65,39 @@ class NamespaceReply(Struct, frozen=True):
     on_ledger_down: OnLedgerDown
     failing: dict[str, str]
     counters: dict[str, Int64]
-    writes: Annotated[dict[str, WayMessage], Meta(description="by write mode, what it promises in this namespace")]
+    writes: Annotated[dict[str, WayMessage], Meta(description="the promise of each write mode in this namespace")]
     topics_at: str | UnsetType = UNSET
     durability: str | UnsetType = UNSET
 
 
 class PageQuery(Read):
-    """Says which page of a list of names is wanted."""
+    """Selects a page of a list of names."""
 
-    limit: Annotated[int, Meta(ge=1, le=LIMIT_MAX, description="names in one answer, at most")] = LIMIT
-    after: Annotated[str, Meta(description="`next` of the page before; none: the first page")] = ""
+    limit: Annotated[int, Meta(ge=1, le=LIMIT_MAX, description="maximum number of names in the response")] = LIMIT
+    after: Annotated[str, Meta(description="`next` of the previous page; none: the first page")] = ""
 
 
 class NamespacesReply(Struct, frozen=True):
-    """Lists one page of the namespaces, by their names."""
+    """Lists one page of the namespaces, sorted by name."""
 
     namespaces: list[str]
     next: str | None
 
 
 class CapabilitiesQuery(Read):
-    """Names the namespace that is asked about."""
+    """Selects the namespace whose promises are returned."""
 
     namespace: Annotated[
         str | None,
         Meta(
-            description="what its settings leave of each promise; without it, what a namespace promises whose settings "
-            "are as by default. With keys it needs a role there"
+            description="the namespace whose settings may weaken the promises; none: the promises under default "
+            "settings. With keys, the caller needs a role in it"
         ),
     ] = None
 
 
 class CapabilitiesReply(Struct, frozen=True):
-    """Holds what each write mode promises, and which encodings are read. namespace: whose promises these are."""
+    """Returns the promise of each write mode, and the accepted encodings. namespace: the one they apply to."""
 
     writes: dict[str, WayMessage]
     ids: list[str]
@@ -107,7 +108,7 @@ class CapabilitiesReply(Struct, frozen=True):
 
 
 class VersionReply(Struct, frozen=True):
-    """Names the program's version, and a fingerprint of the settings that owners of one ledger must share."""
+    """Returns the program's version, and a fingerprint of the settings that all owners of a ledger must share."""
 
     version: str
     api: str
@@ -115,7 +116,7 @@ class VersionReply(Struct, frozen=True):
 
 
 class HealthReply(Struct, frozen=True):
-    """Answers a probe: the state of each namespace; `detail`: which of them do not serve, and why."""
+    """Returns the state of each namespace. detail: the namespaces that do not serve, and why."""
 
     status: str
     namespaces: dict[str, str]
@@ -123,16 +124,16 @@ class HealthReply(Struct, frozen=True):
 
 
 class ReadyQuery(Read):
-    """Says of which namespace a probe asks."""
+    """Selects the namespace that a probe checks."""
 
     namespace: Annotated[
         str | None,
-        Meta(description="whether this one serves; without it, whether any does. With keys it needs a role there"),
+        Meta(description="the namespace to check; none: any one. With keys, the caller needs a role in it"),
     ] = None
 
 
 class Problem(Struct, frozen=True):
-    """RFC 9457, with what to do (`action`) and what is known of the effect. Further members depend on the code."""
+    """An RFC 9457 problem, with the `action` to take and its `effect`. Further members depend on the code."""
 
     type: str
     title: str
@@ -146,7 +147,7 @@ class Problem(Struct, frozen=True):
 
 
 class ErrorReply(Struct, frozen=True):
-    """Explains one code of a problem."""
+    """Describes one problem code."""
 
     code: str
     title: str

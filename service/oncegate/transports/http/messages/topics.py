@@ -1,4 +1,4 @@
-"""Messages of topics: make, describe, produce, fetch."""
+"""Messages of topics: create, describe, produce, fetch."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any
@@ -25,7 +25,7 @@ from oncegate.transports.http.messages.verdicts import VerdictMessage
 
 
 class PartitionOffset(Struct, frozen=True):
-    """A range of a request's rows in one partition; `topic`: if it is not the request's."""
+    """A range of a request's rows in one partition. topic: only if it differs from the request's."""
 
     partition: int
     first_offset: Int64
@@ -34,7 +34,7 @@ class PartitionOffset(Struct, frozen=True):
 
 
 def partition_offsets(ranges: Iterable[RowRange], topic: str) -> list[PartitionOffset]:
-    """Makes messages of ranges of rows; `topic`: the request's."""
+    """Converts ranges of rows to messages; `topic`: the request's."""
     return [
         PartitionOffset(one.partition, one.first_offset, one.rows, UNSET if one.topic == topic else one.topic)
         for one in ranges
@@ -42,7 +42,7 @@ def partition_offsets(ranges: Iterable[RowRange], topic: str) -> list[PartitionO
 
 
 class ProduceRequest(Read):
-    """Writes rows: each takes effect once by its id or its sequence, or is written as it comes."""
+    """Writes rows: once per id or sequence, or without deduplication."""
 
     token: Token
     call: U32
@@ -61,7 +61,7 @@ class ProduceRequest(Read):
 
 
 class ProduceQuery(Read):
-    """Names by `id_col` the columns of a row's id, comma separated, none: `plain`. `key_col` chooses the partition."""
+    """The columns and the producer of rows in an Arrow body. Without ids and a producer, rows are `plain`."""
 
     id_col: IdColumns = None
     key_col: KeyColumns = None
@@ -75,15 +75,15 @@ class ProduceQuery(Read):
 
 
 class FetchQuery(Read):
-    """Says which rows of a partition are wanted; fewer may come than `max_rows`."""
+    """Selects rows of a partition; the response may have fewer than `max_rows`."""
 
-    offset: Annotated[Offset, Meta(description="of the first row wanted")] = 0
-    max_rows: Annotated[int, Meta(ge=1, le=2**31 - 1, description="fewer may come")] = 100_000
+    offset: Annotated[Offset, Meta(description="of the first row to return")] = 0
+    max_rows: Annotated[int, Meta(ge=1, le=2**31 - 1, description="the response may have fewer rows")] = 100_000
     columns: ReadColumns = None
 
 
 class ProduceReply(Struct, frozen=True):
-    """Answers a produce: what was written where, and with ids a verdict per row and their set."""
+    """Returns the offsets of the written rows; for rows with ids, also one verdict per row and the dedup scope."""
 
     rows: Int64
     offsets: list[PartitionOffset]
@@ -93,7 +93,10 @@ class ProduceReply(Struct, frozen=True):
 
 
 class TopicRequest(Read):
-    """What is left out stays as it is, or is as by default: one partition, kept for ever, the first write's schema."""
+    """Creates or changes a topic. Omitted settings stay unchanged.
+
+    Defaults of a new topic: one partition, rows kept forever, the schema of the first write.
+    """
 
     partitions: Annotated[int, Meta(ge=1)] | None = None
     retention_ms: Offset | None = None
@@ -117,7 +120,7 @@ class TopicReply(Struct, frozen=True):
     topic: str
     partitions: int
     schema: str
-    schema_ipc: Annotated[bytes | None, Meta(description="an Arrow schema message, base64; null: nothing written yet")]
+    schema_ipc: Annotated[bytes | None, Meta(description="an Arrow schema message, base64; null: no schema yet")]
     low_offsets: list[Int64]
     high_offsets: list[Int64]
     retention_ms: Int64
@@ -125,14 +128,14 @@ class TopicReply(Struct, frozen=True):
 
 
 class TopicsReply(Struct, frozen=True):
-    """Lists one page of the topics that something was written to, or that were made, by their names."""
+    """Lists one page of the topics, sorted by name: created ones, and those with rows."""
 
     topics: list[str]
     next: str | None
 
 
 class RecordsReply(Struct, frozen=True):
-    """Answers a fetch in JSON: rows of one partition from an offset on."""
+    """Returns rows of one partition from an offset on, as JSON."""
 
     records: list[dict[str, Any]]
     first_offset: Int64

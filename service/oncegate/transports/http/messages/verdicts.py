@@ -1,4 +1,4 @@
-"""A verdict as JSON, made from core's table: a verdict or a flag that is added there is a member here."""
+"""The JSON message of a verdict, generated from core's table: a verdict or flag added there appears here."""
 
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -9,7 +9,7 @@ from oncegate.transports.http.messages.fields import U32, Int64
 
 
 class Place(Struct, frozen=True):
-    """Says where a row lies that was written here."""
+    """The position of a row written through this gateway."""
 
     topic: str
     partition: int
@@ -17,7 +17,7 @@ class Place(Struct, frozen=True):
 
 
 def verdict_members(row: VerdictRow) -> dict[str, object]:
-    """Returns the fixed members of a verdict; a flag that only says which number follows is the number's own member."""
+    """Returns the fixed members of a verdict. Omits a flag that has the name of the row's number."""
     flags = {str(flag.name).lower(): True for flag in Flag if flag in row.flags}
     return {"verdict": row.verdict.name} | {name: on for name, on in flags.items() if name != row.number}
 

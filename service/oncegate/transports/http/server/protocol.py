@@ -326,7 +326,7 @@ class HttpServer(uvicorn.Server):
         self._unread: closing.UnreadBytes = {}
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Starts listening. TLS handshakes have a timeout, so that an unfinished one holds no connection."""
+        """Starts listening on the sockets. An unfinished TLS handshake is ended by a timeout."""
         config, state = self.config, self.lifespan.state
         make = partial(config.http_protocol_class, config=config, server_state=self.server_state, app_state=state)  # type: ignore[call-arg]
 
