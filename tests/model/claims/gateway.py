@@ -1,6 +1,6 @@
 """A gateway reduced to its decisions: the real tables and the real index, over a ledger that is a list of bytes.
 
-This file contains no rule. `ClaimIndex.ask` decides verdicts and `SETTLE` effects; entries are encoded, decoded and
+This file contains no rule. `ClaimIndex.decide` decides verdicts and `SETTLE` effects; entries are encoded, decoded and
 applied. The ledger may refuse (`refuse`), and the process may die and restart (`crash`).
 """
 
