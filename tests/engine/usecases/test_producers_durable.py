@@ -115,9 +115,9 @@ async def test_a_reply_that_was_lost_is_asked_for_again_and_counts_once(verb: st
 async def reopened(lane: Lanes) -> None:
     """Waits until the gateway has reopened its ledger."""
     owner = lane.served.gateway._owners["default"]
-    await wait_until(lambda: owner.shard is None)
+    await wait_until(lambda: owner.serving is None)
     lane.served.clock.advance(60_000)
-    await wait_until(lambda: owner.shard is not None)
+    await wait_until(lambda: owner.serving is not None)
 
 
 async def test_stale_waits_for_the_ack_it_rests_on(lane: Lanes) -> None:

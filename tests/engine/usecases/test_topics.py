@@ -90,7 +90,7 @@ def table_of(**columns: Any) -> Rows:
 
 async def everything(served: Served) -> list[dict[str, Any]]:
     """Returns all rows of the topic's one partition, read as the transports read them."""
-    rows_read = await records.read(served.shard, "topic", 0, 0, 1_000, 1 << 20)
+    rows_read = await records.read(served.namespace, "topic", 0, 0, 1_000, 1 << 20)
     return [row for batch in rows_read.batches for row in batch.to_pylist()]
 
 
