@@ -1,10 +1,10 @@
-"""Defines time and events as the engine needs them."""
+"""Defines time and events for the engine."""
 
 from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the time. Leases and deadlines use the monotonic one; the wall clock only labels."""
+    """Reads the time. Leases and deadlines use the monotonic clock; the wall clock only labels."""
 
     def monotonic_ms(self) -> int:
         """Returns milliseconds since an arbitrary start; never goes back."""
@@ -17,7 +17,7 @@ class Clock(Protocol):
 
 
 class Observer(Protocol):
-    """Takes events: log lines now, metrics and traces later."""
+    """Receives events and logs them."""
 
     def event(self, name: str, /, **fields: object) -> None:
-        """Notes that something happened; fields are plain values. Must not raise."""
+        """Records an event; fields are plain values. Must not raise."""

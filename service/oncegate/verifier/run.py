@@ -61,7 +61,7 @@ class ComparisonRun:
         self._keep_input(runs, row, "output")
 
     def read_output(self, output: Output) -> None:
-        """Hashes the ids of the output, partition by partition, up to the end at the beginning of this step."""
+        """Hashes the ids of the output, partition by partition, up to the end that it had when this step began."""
         state = self._state
         if state.stage != "output":
             return

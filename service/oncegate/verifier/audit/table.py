@@ -92,7 +92,7 @@ def _times(table: pa.Table, name: str) -> I64:
 
 
 class TopicRows:
-    """Reads a topic from its beginning up to its end at the start; an `AuditSource`.
+    """Reads a topic from its first record to the end that it had when reading began; an `AuditSource`.
 
     attempt, batch: headers of records, "" for none.
     """

@@ -1,4 +1,4 @@
-"""Reads a Kafka topic at isolation level `read_committed`, up to its end at the beginning.
+"""Reads a Kafka topic at isolation level `read_committed`, up to the end that it had when reading began.
 
 aiokafka makes an object per record; afterwards ids are arrays. Its consumer runs only during calls.
 """

@@ -1,4 +1,4 @@
-"""Reads the output: a topic of the gateway itself, partition by partition, up to its end at the start."""
+"""Reads the output: a topic of the gateway itself, partition by partition, up to the end it had when reading began."""
 
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
