@@ -1,1 +1,1 @@
-"""What one process counts for a shard: by the table of counters, and by buckets."""
+"""Counters and histograms of one process for a shard, and the log of duplicates."""

@@ -1,4 +1,4 @@
-"""Counts what one process answers for a shard, by the table of `engine.counters`."""
+"""Counts the answers of one process for a shard, by the table of `engine.counters`."""
 
 import re
 from bisect import bisect_left
@@ -27,23 +27,23 @@ APPEND_MS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_000, 2_000, 5_000, 10_000,
 CHANGES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024)
 # Upper bounds, in ms: a claim waits for others, for the append before its own, and for its own.
 CLAIM_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000)
-# Upper bounds, in ms, of a duplicate's age: from a retry at once to horizons that somebody may think of.
+# Upper bounds, in ms, of a duplicate's age: from immediate retries to long retentions of ids.
 _S, _H, _D = 1_000, 3_600_000, 86_400_000
 AGE_MS = (_S, 10 * _S, 60 * _S, 600 * _S, _H, 6 * _H, _D, 3 * _D, 7 * _D, 14 * _D, 30 * _D, 90 * _D)
 
 _OWN_BIT = int(Flag.OWN)
 _BY_ACTION = {action: row.name for row in COUNTERS for action in row.actions}
 _BY_SEQUENCE_ACTION = {action: row.name for row in COUNTERS for action in row.sequence_actions}
-# Up to so many answers a list costs less than an array's functions do.
+# Up to this many answers, a Python loop is faster than numpy.
 _FEW = 32
 
 
 class Counts:
-    """Counts what one process answers, by `COUNTERS`, from 0; also over several ownerships of one ledger.
+    """Counters of one process by `COUNTERS`, from 0; they continue when the ledger is opened again.
 
-    appends: how long each durable append of the ledger took, in ms; changes: of how many changes it was. claims: how
-    long each answered claim waited, from its ids to what it rests on. ages: how old the firsts of duplicates were.
-    log: where duplicates are told one by one; None: nowhere.
+    appends: duration of each durable append in ms. changes: number of changes per append. claims: waiting time of each
+    answered claim in ms, until everything it depends on is durable. ages: ages of duplicates' firsts in ms.
+    log: receives single duplicates; None: none are logged.
     """
 
     def __init__(self, log: DuplicateLog | None = None) -> None:
@@ -55,15 +55,15 @@ class Counts:
 
     @property
     def seen_max(self) -> int:
-        """Tells how many duplicates of one request are to be described one by one."""
+        """Returns how many duplicates of one request the log accepts now."""
         return 0 if self._log is None else self._log.room
 
     def add(self, row: CounterRow, count: int = 1) -> None:
-        """Counts so many more of `row`; KeyError for one that is read of the index."""
+        """Adds `count` to the counter of `row`. Raises KeyError for one that is read from the index."""
         self._counts[row.name] += count
 
     def add_cause(self, cause: Cause, count: int, client: "Client | None") -> None:
-        """Counts rows or sequences of a client's request that came again for this cause."""
+        """Counts repeated rows or sequences of a client's request by their cause."""
         self._add_causes([count if one is cause else 0 for one in Cause], client)
         if client is not None:
             client.ids += count
@@ -76,10 +76,10 @@ class Counts:
             client.add(by_cause)
 
     def add_ids(self, actions: U8, verdicts: U8, duplicates: Duplicates | None, client: "Client | None") -> None:
-        """Counts the ids of one request of a client.
+        """Counts the ids of a client's request.
 
-        actions: `core.claims.Action` or SAME_INDEX of each id. duplicates: the details of the ids that are duplicates;
-        None: no id is.
+        actions: `core.claims.Action` or SAME_INDEX of each id. duplicates: details of the duplicates; None: there are
+        none.
         """
         if client is not None:
             client.ids += len(actions)
@@ -98,9 +98,9 @@ class Counts:
             counts[OWN_DUPLICATES.name if verdict & _OWN_BIT else _BY_ACTION[action]] += 1
 
     def add_sequences(self, actions: U8, verdicts: U8, cause: Cause, client: "Client | None") -> None:
-        """Counts the sequences of one request of a client.
+        """Counts the sequences of a client's request.
 
-        actions: `core.producers.Action` of each sequence. cause: of the duplicates that other attempts wrote.
+        actions: `core.producers.Action` of each sequence. cause: of duplicates written by other attempts.
         """
         self._add(_BY_SEQUENCE_ACTION, actions, verdicts)
         own, by_cause = int(np.count_nonzero(verdicts & Flag.OWN)), [0] * len(Cause)
@@ -119,13 +119,13 @@ class Counts:
         self._counts[OWN_DUPLICATES.name] += own
 
     def all(self, index: ShardIndex) -> dict[str, int]:
-        """Returns every counter of the table by its name, in the table's order."""
+        """Returns all counters by name, in the table's order."""
         return {row.name: self._counts[row.name] if row.read is None else row.read(index) for row in COUNTERS}
 
     def shown(self, row: CounterRow, index: ShardIndex | None) -> int | None:
-        """Returns a counter for whoever computes rates of it; None: it is read of the index, and there is none.
+        """Returns a counter for metrics; None: it is read from the index, and there is no index.
 
-        What grows is never told less than before: the index takes back what a full disk refused.
+        A growing counter never decreases, although the index undoes changes that a full disk refused.
         """
         if row.read is None:
             return self._counts[row.name]
@@ -139,7 +139,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Exemplar:
-    """Names the trace of one observed value, of a request that is recorded; at which time, in ms since 1970."""
+    """The trace of one observed value of a sampled request. wall_ms: its time, in ms since 1970."""
 
     trace_id: str
     span_id: str
@@ -148,9 +148,9 @@ class Exemplar:
 
 
 class Histogram:
-    """Counts whole numbers by the first of `bounds`, rising, that is not below them; and those above all bounds.
+    """A histogram of whole numbers. A value counts in the bucket of the first bound >= value; the last has no bound.
 
-    exemplars: by bucket, the newest value whose request was traced; empty where none is.
+    bounds: ascending. exemplars: by bucket, the newest value whose request was traced.
     """
 
     __slots__ = ("bounds", "counts", "exemplars", "total")
@@ -163,12 +163,12 @@ class Histogram:
         self.exemplars: dict[int, Exemplar] = {}
 
     def observe(self, value: int) -> None:
-        """Counts one value."""
+        """Counts one value in its bucket."""
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
 
     def observe_since(self, began_ms: int, clock: Clock) -> None:
-        """Counts the milliseconds since `began_ms`, monotonic; keeps whose they were where that is traced."""
+        """Counts the milliseconds since `began_ms`, monotonic; keeps an exemplar if the request is traced."""
         value = clock.monotonic_ms() - began_ms
         at = bisect_left(self.bounds, value)
         self.counts[at] += 1
@@ -177,7 +177,7 @@ class Histogram:
             self.exemplars[at] = Exemplar(*span.ids, value, clock.wall_ms())
 
     def tally(self, values: I64) -> "Histogram":
-        """Counts values, int64 (n,), in a histogram of the same bounds, to be added when they are to count."""
+        """Returns a new histogram of values, int64 (n,), with the same bounds, for a later `add`."""
         tallied = Histogram(self.bounds)
         at = np.searchsorted(self.bounds, values)
         tallied.counts = np.bincount(at, minlength=len(self.counts)).tolist()
@@ -185,29 +185,29 @@ class Histogram:
         return tallied
 
     def add(self, other: "Histogram") -> None:
-        """Adds what another histogram of the same bounds has counted."""
+        """Adds the counts of another histogram with the same bounds."""
         self.counts = [mine + its for mine, its in zip(self.counts, other.counts, strict=True)]
         self.total += other.total
         self.exemplars |= other.exemplars
 
     def plus(self, other: "Histogram") -> "Histogram":
-        """Returns what both have counted, of the same bounds."""
+        """Returns the sum of two histograms with the same bounds."""
         both = self.copy()
         both.add(other)
         return both
 
     def copy(self) -> "Histogram":
-        """Returns what it has counted so far, which does not change any more."""
+        """Returns an independent copy of the histogram."""
         copied = Histogram(self.bounds)
         copied.counts, copied.total, copied.exemplars = list(self.counts), self.total, dict(self.exemplars)
         return copied
 
     def cumulative(self) -> list[int]:
-        """Tells how many values were at most each bound, and last how many there were."""
+        """Returns the cumulative count of each bucket; the last is the number of all values."""
         return list(accumulate(self.counts))
 
 
-# Ours, and the usual libraries by which others call.
+# Our clients, and common HTTP and gRPC libraries.
 NAMES = frozenset(
     {
         *("oncegate-spark", "oncegate-python", "oncegate-go", "curl", "python-requests", "python-httpx", "aiohttp"),
@@ -216,14 +216,14 @@ NAMES = frozenset(
     }
 )
 OTHER, NONE = "other", "none"
-# A roll-out has two versions of each of a few programs at a time; each pair is some ten series.
+# A roll-out runs two versions of a few programs at a time; each pair has some ten series.
 VERSIONS_MAX = 32
 _PRODUCT = re.compile(r"([A-Za-z][A-Za-z0-9-]{0,39})/([0-9][0-9A-Za-z.+-]{0,31})(?:[ (;].*)?", re.DOTALL)
 
 
 @dataclass(slots=True)
 class Client:
-    """Counts what one client, of one version, has brought. duplicates: by `Cause`."""
+    """The counts of one client version: its ids, and its duplicates by `Cause`."""
 
     ids: int = 0
     duplicates: list[int] = field(default_factory=lambda: [0] * len(Cause))
@@ -235,15 +235,15 @@ class Client:
 
 
 class Clients:
-    """Counts what the clients of one gateway bring. by_name: by name and version."""
+    """The counts of a gateway's clients, by name and version."""
 
     def __init__(self) -> None:
         self.by_name: dict[tuple[str, str], Client] = {(OTHER, OTHER): Client()}
 
     def of(self, user_agent: str | None) -> Client:
-        """Returns the counts of the client that names itself so; None: it names nothing."""
+        """Returns the counts of the client with this `User-Agent`; None: the request has none."""
         name = product(user_agent)
-        # One more for the rest.
+        # All further versions share one entry.
         if name not in self.by_name and len(self.by_name) >= VERSIONS_MAX:
             name = OTHER, OTHER
         client = self.by_name.get(name)
@@ -254,7 +254,7 @@ class Clients:
 
 @lru_cache(maxsize=256)
 def product(user_agent: str | None) -> tuple[str, str]:
-    """Returns the client's name and version, of a `User-Agent`."""
+    """Parses a `User-Agent` to the client's name and version; unknown clients are OTHER."""
     if not user_agent:
         return NONE, NONE
     found = _PRODUCT.fullmatch(user_agent)

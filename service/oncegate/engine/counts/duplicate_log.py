@@ -1,7 +1,7 @@
-"""Tells duplicates one by one in a topic, for whoever looks into why they come; beside the answers, never before them.
+"""Writes a record of each duplicate to a topic, for investigations of their causes; answers never wait for it.
 
-What a request adds are a few arrays in a queue that is bounded, as its rate is. Records are made of them, and written,
-by a task of their own: brokers that are slow or away cost records, which are counted, and no answer.
+A request only adds a few arrays to a queue with a bounded length and rate. A separate task converts them to records and
+writes them. Slow or unavailable brokers lose records, which are counted, but delay no answer.
 """
 
 import asyncio
@@ -15,20 +15,20 @@ from oncegate.engine.quotas import Bucket
 from oncegate.index.claims.firsts import Seen
 from oncegate.ports import Clock, DuplicateTopic, NotTold, Observer
 
-# Ten seconds of the default rate: brokers that choose a new leader take that long. Some megabytes of arrays and names.
+# Ten seconds of the default rate, as long as brokers take to elect a leader. Some megabytes of arrays and names.
 QUEUED_MAX = 10_000
-# Written at once: some 2 ms of the loop to make, 80 KB to send.
+# Records per write: some 2 ms of the event loop to make, 80 KB to send.
 WRITTEN_AT_ONCE = 256
-# After a write that failed: what comes meanwhile waits in the queue.
+# Pause after a failed write; new duplicates wait in the queue.
 PAUSE_MS = 1_000
-# What is still queued when the gateway closes is tried for so long.
+# Timeout for the queued records when the gateway closes.
 CLOSING_MS = 2_000
-# written; left_out: more came than the rate or the queue takes; failed: the topic did not take them.
+# written; left_out: over the limit of the rate or the queue; failed: refused by the topic.
 WRITTEN, LEFT_OUT, FAILED = OUTCOMES = ("written", "left_out", "failed")
 
 
 class DuplicateLogs:
-    """Keeps the queue of one gateway's duplicates, and writes it. `outcomes`: what became of them, by `OUTCOMES`."""
+    """The queue of a gateway's duplicates, and the task that writes it. outcomes: counts by `OUTCOMES`."""
 
     def __init__(self, topic: DuplicateTopic, clock: Clock, observer: Observer, per_second: int) -> None:
         self._topic, self._clock, self._observer = topic, clock, observer
@@ -41,7 +41,7 @@ class DuplicateLogs:
         self._task = asyncio.create_task(self._run(), name="duplicates")
 
     def of(self, namespace: str) -> "DuplicateLog":
-        """Returns what a namespace tells its duplicates."""
+        """Returns the log of one namespace."""
         return DuplicateLog(self, namespace)
 
     @property
@@ -50,7 +50,10 @@ class DuplicateLogs:
         return 0 if self._rate.wait_ms() else min(self._per_second, QUEUED_MAX - self._queued)
 
     def add(self, namespace: str, seen: Seen | None, count: int) -> None:
-        """Takes what was seen of so many duplicates that were answered; what is too much is left out and counted."""
+        """Queues the details of answered duplicates. `count` includes those without details, which count as left out.
+
+        Leaves out and counts all of them if the queue is full.
+        """
         described = 0 if seen is None else len(seen.ids)
         if seen is None or self._queued + described > QUEUED_MAX:
             self.outcomes[LEFT_OUT] += count
@@ -63,7 +66,7 @@ class DuplicateLogs:
         self._filled.set()
 
     async def close(self) -> None:
-        """Writes what is still queued, for a while; what is left then is counted as failed."""
+        """Writes the queue for at most `CLOSING_MS`; counts the rest as failed."""
         self._is_closing = True
         self._filled.set()
         await asyncio.wait([self._task], timeout=CLOSING_MS / 1_000)
@@ -79,7 +82,7 @@ class DuplicateLogs:
                 await self._write(self._taken())
 
     def _taken(self) -> list[tuple[bytes, bytes]]:
-        """Takes what is written at once, of one request or of several."""
+        """Removes the records of the next write from the queue."""
         records: list[tuple[bytes, bytes]] = []
         while self._queue and len(records) + len(self._queue[0][1].ids) <= WRITTEN_AT_ONCE:
             namespace, seen = self._queue.popleft()
@@ -90,7 +93,7 @@ class DuplicateLogs:
     async def _write(self, records: list[tuple[bytes, bytes]]) -> None:
         try:
             await self._topic.write(records)
-        except Exception as error:  # also what nobody expects: nothing rests on these records
+        except Exception as error:  # unexpected errors too: nothing depends on these records
             self.outcomes[FAILED] += len(records)
             if not self._is_failing:
                 told = {"detail": str(error)} if isinstance(error, NotTold) else error_fields(error)
@@ -106,7 +109,7 @@ class DuplicateLogs:
 
 
 class DuplicateLog:
-    """Tells the duplicates of one namespace, in the queue of its gateway."""
+    """The log of one namespace, which adds to its gateway's queue."""
 
     def __init__(self, logs: DuplicateLogs, namespace: str) -> None:
         self._logs, self._namespace = logs, namespace
@@ -117,14 +120,14 @@ class DuplicateLog:
         return self._logs.room
 
     def add(self, seen: Seen | None, count: int) -> None:
-        """Takes what was seen of so many duplicates that were answered."""
+        """Queues the details of `count` answered duplicates; see `DuplicateLogs.add`."""
         self._logs.add(self._namespace, seen, count)
 
 
 def records_of(namespace: str, seen: Seen) -> Iterator[tuple[bytes, bytes]]:
-    """Yields a record of each: its key, the fingerprint in hex, and its value, one JSON object.
+    """Yields a record per duplicate: the key is the fingerprint in hex, the value one JSON object.
 
-    No id, token or claim is in it: an id may be somebody's, and whoever knows a claim can settle it.
+    Records contain no ids, tokens or claim ids: an id may be personal data, and a claim id allows completing the claim.
     """
     columns = (seen.causes, seen.ages_ms, seen.positions, seen.topics)
     rows = zip(seen.ids, *(one.tolist() for one in columns), strict=True)

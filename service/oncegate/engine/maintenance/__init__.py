@@ -1,1 +1,1 @@
-"""Does a shard's background work: snapshots, eviction, compaction, retention."""
+"""The background work of a shard: snapshots, eviction, compaction, retention."""

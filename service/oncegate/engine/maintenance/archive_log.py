@@ -1,7 +1,7 @@
 """Writes archives of evicted ids to the ledger's outputs, and reads them back.
 
-They are ranges of a topic of the ledger's own, whose name no request may give: 16 bytes an id, as runs hold them, so
-backup, checksums, recovery and compaction are those of rows. An id's number there is its offset.
+Archives are ranges of an internal topic, whose name no request can use. An id has 16 bytes, in the format of runs.
+Backup, checksums, recovery and compaction are therefore those of rows. The number of an id is its offset.
 """
 
 from collections.abc import AsyncIterator, Iterable
@@ -19,7 +19,10 @@ ID_BYTES = 16
 
 
 def record(journal: Journal, parts: list[tuple[Archived, U64]]) -> tuple[int, list[tuple[Archive, U64]]]:
-    """Applies archives and queues them as one change; returns its position, and each with its ids, uint64 (n, 2)."""
+    """Applies archives to the index and queues them as one change.
+
+    Returns the position of the change, and each archive with its ids, uint64 (n, 2).
+    """
     sealed, range_id = journal.index.claims.archives, journal.random(16)
     first, offset = sealed.next_number, sealed.high_offset
     numbered_ids = [numbered(records, number) for number, (_, records) in enumerate(parts, first)]
@@ -31,13 +34,13 @@ def record(journal: Journal, parts: list[tuple[Archived, U64]]) -> tuple[int, li
 
 
 def trim(journal: Journal, before_wall_ms: int) -> list[TrimRanges]:
-    """Returns what goes from the ledger with the entry that retires everything older than `before_wall_ms`."""
+    """Returns the ranges to trim with the entry that retires everything older than `before_wall_ms`."""
     sealed = journal.index.claims.archives
     return [TrimRanges(TOPIC, 0, sealed.first_kept_offset(before_wall_ms))] if sealed.by_number else []
 
 
 async def read(outputs: Outputs, archives: Iterable[Archive]) -> AsyncIterator[tuple[Archive, U64]]:
-    """Yields each archive with its ids, uint64 (n, 2). LedgerDamaged; OffsetTrimmed: it retired meanwhile."""
+    """Yields each archive with its ids, uint64 (n, 2). Raises LedgerDamaged; OffsetTrimmed if it has retired."""
     chunks: list[Chunk] = []
     for archive in archives:
         if not chunks or not _within(chunks[0], archive):

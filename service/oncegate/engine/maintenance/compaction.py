@@ -1,4 +1,4 @@
-"""Makes runs from archives and from other runs, in a thread, piece by piece; and picks which are merged."""
+"""Builds runs from archives and from other runs, in a thread, piece by piece; selects the runs to merge."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -18,11 +18,12 @@ _LARGER = 3
 
 
 def to_merge(sizes: Sequence[tuple[int, int]]) -> slice | None:
-    """Picks which neighbours among runs become one. `sizes`: of each, oldest first, its ids still known and its ids.
+    """Selects adjacent runs to merge into one; None: nothing to merge.
 
-    One by itself of which more than half is forgotten. Where there are as many as there may be, the newest ones and all
-    older ones that are not three times as large as those behind them, so that there is room for another: an id is
-    written anew 9 times in 250 rounds, 16 times in 1,000; the least that three runs allow is 8 and 14.
+    `sizes`: (live ids, all ids) of each run, oldest first. A run with more than half of its ids forgotten is rewritten
+    alone. At the limit of runs, the two newest are merged, with every older one that is less than three times as large
+    as all newer ones together. An id is rewritten 9 times in 250 rounds and 16 times in 1,000; the optimum for three
+    runs is 8 and 14.
     """
     for index, (live, size) in enumerate(sizes):
         if 2 * live < size:
@@ -38,7 +39,7 @@ def to_merge(sizes: Sequence[tuple[int, int]]) -> slice | None:
 class RunBuilder:
     """Builds sorted runs from archives and older runs.
 
-    `spend` limits the rate of writing; `run_ids`: how many ids are sorted in memory at once.
+    `spend` limits the rate of writing; `run_ids`: number of ids sorted in memory at once.
     """
 
     def __init__(self, outputs: Outputs, files: RunFiles, spend: Callable[[int], None], run_ids: int) -> None:
@@ -48,7 +49,7 @@ class RunBuilder:
         self._run_ids = run_ids
 
     async def of_records(self, archives: Sequence[tuple[Archive, U64]], tier_index: int) -> ColdRun:
-        """Writes one run of these archives, given with their ids, uint64 (n, 2). LedgerFull, OSError, Stopped."""
+        """Writes one run of archives with their ids, uint64 (n, 2). Raises LedgerFull, OSError, Stopped."""
         numbers = tuple(archive.number for archive, _ in archives)
         ids = sum(archive.ids for archive, _ in archives)
         return await self._written(RunPlan(_sorted([records for _, records in archives]), numbers, ids, tier_index))
@@ -56,9 +57,9 @@ class RunBuilder:
     async def of_archives(
         self, archives: Sequence[Archive], tier_index: int, progress: Progress | None = None
     ) -> list[ColdRun]:
-        """Writes runs of these archives, read from the ledger. Also: LedgerDamaged.
+        """Writes runs of archives read from the ledger. Raises LedgerDamaged, and the errors of `of_records`.
 
-        `progress` is called with how many ids are done.
+        `progress` is called with the number of processed ids.
         """
         made: list[ColdRun] = []
         batch: list[tuple[Archive, U64]] = []
@@ -85,7 +86,7 @@ class RunBuilder:
             await asyncio.to_thread(self._files.remove, runs)
 
     async def merged(self, runs: Sequence[ColdRun], sealed: ArchiveIndex, tier_index: int) -> ColdRun | None:
-        """Merges runs into one, without what has retired for good. None: one is damaged, and says so from now on."""
+        """Merges runs into one without retired ids. Returns None if a run is damaged, and marks that run."""
         numbers = [number for run in runs for number in run.archives if number in sealed.by_number]
         ids = total(sealed.by_number[number] for number in numbers)
         chunks = merge([run.run for run in runs], sealed.keep_mask())
@@ -102,5 +103,5 @@ class RunBuilder:
 
 
 def _sorted(parts: list[U64]) -> Iterator[U64]:
-    """Yields one chunk, made where it is asked for, in the thread."""
+    """Yields one sorted chunk; lazily, so that the writing thread sorts it."""
     yield sorted_records(np.concatenate(parts))

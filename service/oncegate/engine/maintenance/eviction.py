@@ -1,15 +1,15 @@
-"""Moves old ids out of memory while the shard serves: into archives, from these into runs, and then out of the table.
+"""Moves old ids out of memory while the shard serves: into archives, then into runs, then out of the table.
 
-A round, none of whose steps changes an answer:
+No step of a round changes an answer:
 
-    pick, gather    the oldest done and taken ids, copied segment by segment
-    append          as archives, durable
-    run             sorted and written in a thread, with its filter; from then on they are looked up there too
-    drop            the table lets go of them
+    pick, gather    copies the oldest done and taken ids, segment by segment
+    append          appends them as archives, durable
+    run             sorts and writes them in a thread, with a filter; lookups now find them there too
+    drop            removes them from the table
 
-It may end after any of them, by a refusal or a crash: ids that are durable and in no run are put into one the next
-time, ids in a run and in the table are dropped again. Until then nothing retires. Threads write so many bytes a second
-at most, so that requests find the disk free.
+A refusal or a crash may end the round after any step. The next round puts durable ids without a run into one, and drops
+ids again that are both in a run and in the table. Until then nothing retires. The write rate of threads is limited, so
+that the disk stays available for requests.
 """
 
 import asyncio
@@ -30,11 +30,11 @@ from oncegate.ports import Clock, Mark, Outputs
 
 
 class Stopped(Exception):
-    """Says, in the thread, that the work is not needed any more."""
+    """Raised in a thread whose work was cancelled."""
 
 
 class RateLimit:
-    """Lets one thread at a time write so many bytes a second; the first second's worth is free. Made on the loop."""
+    """A limit of bytes per second for one thread at a time, with a burst of one second. Made on the event loop."""
 
     def __init__(self, clock: Clock, bytes_per_second: int) -> None:
         self._clock = clock
@@ -45,7 +45,7 @@ class RateLimit:
         self._spent = 0
 
     def spend(self, size_bytes: int) -> None:
-        """Returns, in the thread, once so many more bytes may be written. Raises Stopped."""
+        """Blocks the thread until `size_bytes` more may be written. Raises Stopped."""
         self._spent += size_bytes
         due_ms = self._since_ms + 1_000 * (self._spent - self._rate) // self._rate
         wait_ms = due_ms - self._clock.monotonic_ms()
@@ -63,22 +63,23 @@ class RateLimit:
                 one.cancel()
 
     def stop(self) -> None:
-        """Stops the work at its next piece; called on the loop."""
+        """Stops the thread's work at its next piece; called on the event loop."""
         self._stop.set()
 
 
-# What found no room, or failed, is tried again after this long.
+# Delay before a retry after a failure or a lack of room.
 EVICT_AGAIN_MS = 10_000
-# How much of the hot ids' limit is free after a round, and how much one takes at most where it came too late.
+# A round frees 1/8 of the limit of hot ids; a late one evicts at most 1/4 of the limit.
 _ROUND, _ROUND_MAX = 8, 4
-# Each lets go of some claims that ended two leases ago; what can be named keeps its ids in memory.
+# Steps of forgetting before a round: each forgets some claims that ended two leases ago. A claim that can still be
+# named keeps its ids in memory.
 _FORGETTING = 16
-# Slots let go between two turns of the loop: some 1 ms where each is a cache miss.
+# Slots dropped per turn of the event loop: some 1 ms if each is a cache miss.
 _DROPPED_AT_ONCE = 8_192
 
 
 class Eviction:
-    """Runs one task at a time, which goes on until nothing is left to do. Lives on the shard's loop."""
+    """The eviction of one shard: a single task on the shard's event loop, which runs until nothing is left to do."""
 
     def __init__(self, journal: Journal, outputs: Outputs, files: RunFiles, snapshotter: Snapshotter) -> None:
         self._journal = journal
@@ -91,44 +92,43 @@ class Eviction:
         self._task: asyncio.Task[None] | None = None
         self._closing = self._moving = False
         self._from_ms = 0
-        # Why the last round failed; empty: it did not.
+        # The error of the last round; empty: it succeeded.
         self.error = ""
-        # Called whenever nothing is on its way out: what must not come in between has its turn.
+        # Called when no round is under way, for work that must not run during one.
         self.between_rounds: Callable[[], None] = _nothing
         self._claims.cold.when_damaged = self.step
         snapshotter.before_compaction = self._bind
 
     @property
     def working(self) -> bool:
-        """Tells whether something is done at this moment, a merge too."""
+        """Returns whether the task is running, including merges."""
         return self._task is not None and not self._task.done()
 
     @property
     def busy(self) -> bool:
-        """Tells whether a round is under way, or its end has yet to be made up for: nothing may retire, nothing be
-        saved.
+        """Returns whether a round is under way or unfinished; then nothing may retire and no snapshot may start.
 
-        A merge is neither: what retires meanwhile is left out at the next one.
+        A merge does not count: ids that retire during it are left out of the next one.
         """
         return self._moving or any(archive.dropped < archive.ids for archive in self._claims.archives.live)
 
     def step(self) -> None:
-        """Starts what there is to do, soon. May be called at any time."""
+        """Starts the task if there is work. May be called at any time."""
         claims = self._claims
         if claims.ids <= self._journal.limits.hot_ids and not claims.archives.live and not claims.cold.runs:
-            return  # as most namespaces of a thousand: not worth a task
+            return  # nothing to do, as in most namespaces: saves a task
         if not self._closing and not self.working and self._journal.clock.monotonic_ms() >= self._from_ms:
             self._task = asyncio.create_task(self._work(), name=f"eviction of {self._journal.namespace}")
 
     async def close(self) -> None:
-        """Stops at the next piece; returns when no thread is at it any more."""
+        """Stops the work at its next piece and waits for its thread."""
         self._closing = True
         self._rate_limit.stop()
         if self._task is not None:
             await asyncio.wait({self._task})
 
     async def _bind(self, mark: Mark) -> None:
-        """The runs there are belong to what stands at this mark, which a compaction keeps; older ones it forgets."""
+        """Binds the runs to a ledger position that a compaction keeps; it forgets older positions."""
         if runs := self._claims.cold.runs:
             await asyncio.to_thread(self._files.bind, runs, mark)
 
@@ -147,7 +147,7 @@ class Eviction:
             journal.observer.event("eviction_failed", namespace=journal.namespace, **why)
 
     async def _one(self) -> bool:
-        """Does the most urgent thing, once; False when there is none."""
+        """Does the most urgent piece of work; returns False if there is none."""
         claims, cold = self._claims, self._claims.cold
         if idle := cold.idle():
             cold.replace(idle, [])
@@ -169,7 +169,7 @@ class Eviction:
             self._moving = False
 
     async def _mend(self, missing: Sequence[Archive]) -> None:
-        """Makes the runs again that are damaged or were never made."""
+        """Rebuilds runs that are damaged or missing."""
         cold, gone = self._claims.cold, self._claims.cold.damaged()
         tier_index = cold.runs.index(gone[0]) if gone else len(cold.runs)
         event = {"archives": len(missing), "runs": [str(run) for run in gone]}
@@ -224,7 +224,7 @@ class Eviction:
         return True
 
     async def _append(self, picked: Picked) -> tuple[list[tuple[Archive, U64]], OncegateError | None]:
-        """Appends what is picked as archives; returns what became durable of it, and why not all did."""
+        """Appends the picked ids as archives; returns the durable ones, and the error that stopped the rest."""
         made: list[tuple[Archive, U64]] = []
         gathered: list[Gathered] = []
         segments = len(self._claims.table.slots.base)
@@ -245,8 +245,10 @@ class Eviction:
         return made, None
 
     async def _drop(self, made: list[tuple[Archive, U64]]) -> bool:
-        """Drops ids from the table; what is done goes from the list, so that it is not all given back at once. False:
-        the index is being saved, so it is gone on with later."""
+        """Drops ids from the table. Removes each archive from the list first, so that memory is freed gradually.
+
+        Returns False if a snapshot or `close` interrupts it; a later round continues.
+        """
         while made:
             archive, ids = made.pop(0)
             for first in range(0, len(ids), _DROPPED_AT_ONCE):

@@ -1,14 +1,14 @@
 """Writes and opens sorted runs and their filters as files in the shard's folder of runs.
 
-    <number>.run      the run; its header names the ledger, the archives it holds, and 16 bytes that nothing else has
-    <number>.filter   these 16 bytes, then the filter: of that run, and of no other that once had this name
-    bound             a later mark of the ledger, and the runs that belong to what it stood for there
+    <number>.run      the run; its header has the ledger id, the numbers of its archives, a ledger position and a salt
+    <number>.filter   the salt of its run (16 random bytes), then the filter; a reused name has another salt
+    bound             a later ledger position, and the salts of the runs that are valid there
 
-A run is believed where the ledger's history goes through the mark of its header, or through that of `bound`: beside a
-ledger that was set back lie runs of what did not happen, and its archives' numbers are given again. A compaction
-forgets the marks below it, so runs are bound anew before.
+A run is valid if the ledger's history contains the position in its header or in `bound`. After a ledger was restored
+from an older copy, the folder may have runs of a discarded history, whose archive numbers are used again. A compaction
+forgets the positions below it, so runs are bound to a newer position before.
 
-None of it is truth. Whatever is missing, damaged or another's is made again from the ledger's archives.
+The files are only a cache: missing, damaged or foreign ones are rebuilt from the ledger's archives.
 """
 
 import json
@@ -29,7 +29,7 @@ from oncegate.ports import Mark, Runs
 _NAME = re.compile(r"(\d{8,16})\.(run|filter)")
 _BOUND = "bound"
 SALT_BYTES = 16
-# Read at once where a filter is made again.
+# Blocks read at once when a filter is rebuilt.
 _BLOCKS_AT_ONCE = 4_096
 Spend = Callable[[int], None]
 
@@ -40,10 +40,10 @@ def _free(_size_bytes: int) -> None:
 
 @dataclass
 class RunPlan:
-    """Describes a run to be made.
+    """The description of a run to be written.
 
-    chunks: its records, ascending. archives: whose they are. ids: how many at most. tier_index: where in the cold tier,
-    0 the oldest run.
+    chunks: its records, ascending. archives: the numbers of its archives. ids: upper bound of its ids. tier_index: its
+    index in the cold tier, 0 for the oldest run.
     """
 
     chunks: Iterable[U64]
@@ -53,9 +53,9 @@ class RunPlan:
 
 
 class RunFiles:
-    """Keeps the runs of one ledger's archives. All methods block.
+    """The files of one ledger's runs. All methods block.
 
-    `marks`: the ledger's. `kind`, `cold_fpr`: the filters' kind, and how often they may be wrong.
+    marks: the ledger's positions. kind, cold_fpr: kind and false-positive rate of the filters.
     """
 
     def __init__(self, runs: Runs, marks: Marks, kind: str, cold_fpr: float) -> None:
@@ -67,9 +67,10 @@ class RunFiles:
         self._number = max((int(match[1]) for name in runs.names() if (match := _NAME.fullmatch(name))), default=0)
 
     def write(self, plan: RunPlan, mark: Mark, spend: Spend = _free) -> ColdRun:
-        """Makes a run and its filter durable, and opens them. LedgerFull, OSError; RunDamaged where one is merged.
+        """Writes a run and its filter durably, and opens them.
 
-        `mark`: one of the ledger's, with the entries of these archives in it.
+        `mark`: a ledger position at or after the entries of these archives. Raises LedgerFull, OSError; RunDamaged if a
+        merged run is damaged.
         """
         self._number += 1
         name, salt = f"{self._number:08}.run", secrets.token_hex(SALT_BYTES)
@@ -80,7 +81,7 @@ class RunFiles:
             run = Run(self._runs.open(name), name)
             self._write_filter(name, salt, sieve)
         except BaseException:
-            # Nobody knows of it, and each further try would leave another one where there is little room.
+            # Without this removal each retry would leave another file, possibly on a full disk.
             with suppress(Exception):
                 self._remove(name)
             raise
@@ -90,12 +91,12 @@ class RunFiles:
         self._runs.write(_filter_of(name), chain([bytes.fromhex(salt)], sieve.encode()))
 
     def bind(self, runs: Sequence[ColdRun], mark: Mark) -> None:
-        """Says durably that these runs belong to the ledger as it stands at `mark`. LedgerFull, OSError."""
+        """Records durably that these runs are valid at the ledger position `mark`. Raises LedgerFull, OSError."""
         bound = {"mark": _shown(mark), "runs": [run.run.meta["salt"] for run in runs]}
         self._runs.write(_BOUND, [json.dumps(bound).encode()])
 
     def _bound(self) -> set[str]:
-        """The salts of the runs that are bound to a mark of this ledger's history."""
+        """Returns the salts of the runs bound to a position in this ledger's history."""
         try:
             bound = json.loads(bytes(self._runs.open(_BOUND)))
             return set(bound["runs"]) if self._is_of_history(bound["mark"]) else set()
@@ -103,12 +104,12 @@ class RunFiles:
             return set()
 
     def _is_of_history(self, shown: list[object]) -> bool:
-        """ValueError, TypeError: it is no mark."""
+        """Returns whether the ledger's history contains a position. Raises ValueError, TypeError if malformed."""
         position, chain = shown
         return self.marks.holds(Mark(self.marks.ledger, int(str(position)), bytes.fromhex(str(chain))))
 
     def open_all(self, archives: Iterable[int]) -> list[ColdRun]:
-        """Opens the runs that together hold what there is of these archives, oldest first; removes other files."""
+        """Opens the runs of these archives, oldest first, as far as they exist; removes all other files."""
         missing, runs, bound = set(archives), [], self._bound()
         for name in sorted((name for name in self._runs.names() if name.endswith(".run")), reverse=True):
             run = self._open(name, bound)
@@ -123,7 +124,7 @@ class RunFiles:
         return sound
 
     def _open(self, name: str, bound: set[str]) -> ColdRun | None:
-        """Opens a run; None: it is no run of this ledger and its history that could be used."""
+        """Opens a run; returns None if it is unusable, of another ledger, or of a discarded history."""
         try:
             run = Run(self._runs.open(name), name)
             archives = tuple(number for first, last in run.meta["archives"] for number in range(first, last + 1))
@@ -134,7 +135,7 @@ class RunFiles:
         return ColdRun(name, run, None, archives) if is_own and archives else None
 
     def _filter(self, run: ColdRun, tier_index: int) -> Filter | None:
-        """Reads the filter saved with the run, if it is sound and as rare as now asked for; else makes it again."""
+        """Reads the run's filter; rebuilds it if it is damaged or exceeds the configured false-positive rate."""
         salt, fpr = run.run.meta["salt"], fpr_of(tier_index, self._cold_fpr)
         empty = make(self._kind, run.run.size, fpr)
         try:
@@ -163,7 +164,7 @@ class RunFiles:
                 self._runs.remove(name)
 
     def remove(self, runs: Iterable[ColdRun]) -> None:
-        """Removes runs that nobody looks into any more; what is open stays readable."""
+        """Removes runs that are no longer in use; open ones stay readable."""
         for run in runs:
             self._remove(run.name)
             run.run.let_go()
@@ -194,7 +195,7 @@ def _spending(pieces: Iterable[bytes], spend: Spend) -> Iterator[bytes]:
 
 
 def spans(numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """Returns ascending numbers as (first, last) of those that follow one another."""
+    """Returns the ranges (first, last) of consecutive numbers, ascending."""
     ordered = sorted(numbers)
     cuts = [at for at, (low, high) in enumerate(pairwise(ordered), 1) if high != low + 1]
     return [(ordered[a], ordered[b - 1]) for a, b in pairwise([0, *cuts, len(ordered)])] if ordered else []

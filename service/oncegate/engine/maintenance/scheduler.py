@@ -1,4 +1,4 @@
-"""Does what is due in a shard by itself, a little at a time: old stages, retention, horizon, compaction."""
+"""Runs the periodic work of a shard in small steps: old stages, retention of ids and rows, compaction."""
 
 from collections.abc import Generator
 from contextlib import closing
@@ -15,12 +15,12 @@ from oncegate.index.settings import bucket_ms, buckets_kept
 from oncegate.index.topics import PartitionState, TopicState
 from oncegate.ports import TrimRanges
 
-# A compaction that found no room is tried again after this long.
+# Delay before a failed compaction is retried.
 COMPACT_AGAIN_MS = 60_000
 
 
 class Scheduler:
-    """Does a shard's background work in bounded steps, each one append at most; the shard's owner calls them."""
+    """The periodic work of a shard in bounded steps of at most one append each; the shard's owner calls them."""
 
     def __init__(self, journal: Journal, stages: StageQuota, eviction: Eviction, snapshotter: Snapshotter) -> None:
         self._journal = journal
@@ -29,18 +29,18 @@ class Scheduler:
         self._eviction = eviction
         self._retired_ms = journal.clock.monotonic_ms()
         self._snapshot_bytes = 0
-        # Bytes of the snapshot under way, and of the entries that it replaces.
+        # Bytes of the current snapshot, and of the entries that it replaces.
         self._sizes = (0, 0)
         self._compact_from_ms = 0
-        # When a snapshot last replaced the entries, on the monotonic clock; before any, when the ledger was opened.
+        # Monotonic time of the last compaction; before the first one, of the opening of the ledger.
         self.compacted_ms = self._retired_ms
-        # Why the ledger was not compacted when it was tried last; empty: it was, or there was no need to.
+        # The error of the last compaction; empty: it succeeded, or there was none.
         self.compaction_error = ""
-        # Where ids leave memory one round after the other, a compaction would never find a moment without one.
+        # Without this hook, back-to-back rounds of eviction would leave no moment for a compaction.
         eviction.between_rounds = self.compact
 
     def step(self) -> None:
-        """Does whatever is due now; nothing while the ledger is full or closing."""
+        """Runs all work that is due. While the ledger is full or closing, only sweeps stages and checks evictions."""
         self._stages.sweep()
         if self._journal.group_commit.open:
             self.retire()
@@ -49,28 +49,27 @@ class Scheduler:
         self._eviction.step()
 
     def retire(self) -> None:
-        """Begins the next bucket: forgets what was done or taken before the entry that said so a horizon of buckets
-        ago.
+        """Starts the next expiry bucket, and forgets ids done or taken longer ago than the retention of ids.
 
-        Buckets are told apart by these entries and last as long in monotonic time, so no wall clock that is set, and
-        no restart, makes a gateway forget what may still be retried. Time in which it did not run does not count.
+        Ledger entries separate the buckets, and monotonic time measures them. Neither a changed wall clock nor a
+        restart can make a gateway forget ids that may still be retried. Time in which it did not run does not count.
         """
         journal, index, now_ms = self._journal, self._journal.index, self._journal.clock.monotonic_ms()
         horizon_ms = index.settings.in_force.horizon_ms
-        # Ids on their way out of memory must not be let go of and claimed anew meanwhile.
+        # Ids under eviction must not be forgotten and claimed again during the round.
         if self._eviction.busy:
             return
         if not horizon_ms or now_ms - self._retired_ms < bucket_ms(horizon_ms) or index.claims.oldest_wall_ms is None:
             return
         self._retired_ms = now_ms
         before_ms = index.settings.buckets[0] if len(index.settings.buckets) == buckets_kept(horizon_ms) else 0
-        # Later than all before it, though the wall clock may stand behind the ledger's.
+        # Later than all earlier entries, even if the wall clock is behind the ledger's.
         journal.record([Retired(before_ms, journal.wall_ms() + 1)], archive_log.trim(journal, before_ms))
         if before_ms:
             journal.observer.event("retired", namespace=journal.namespace, before_wall_ms=before_ms)
 
     def trim(self) -> None:
-        """Lets go of rows that a topic's retention no longer keeps, of a bounded number of partitions."""
+        """Trims rows beyond the retention of their topic, in a bounded number of partitions."""
         journal = self._journal
         wall_ms, due = journal.wall_ms(), []
         for name, topic in journal.index.topics:
@@ -83,10 +82,10 @@ class Scheduler:
             journal.record(due, [TrimRanges(entry.topic, entry.partition, entry.before_offset) for entry in due])
 
     def compact(self) -> None:
-        """Requests a snapshot in place of the entries, once these are much more.
+        """Requests a snapshot once the entries are twice as large as the last one.
 
-        At twice the size of the last snapshot, what a year writes is written three times at most. Also where each entry
-        still means something: a start reads a snapshot faster than what it was made of.
+        With this factor, data is written at most three times over a year. A snapshot also pays if no entry is obsolete:
+        a start reads it faster than the entries.
         """
         journal, now_ms = self._journal, self._journal.clock.monotonic_ms()
         threshold_bytes = max(journal.limits.collect_bytes, 2 * self._snapshot_bytes)
@@ -100,7 +99,7 @@ class Scheduler:
             self._snapshotter.compact(self.save, self._compacted)
 
     def save(self) -> Generator[list[bytes], None, None]:
-        """Encodes the index as it is at the call as entries, a step at a time, for `Snapshotter.compact`."""
+        """Encodes the index, as of the call, as entries, step by step, for `Snapshotter.compact`."""
         self._sizes = 0, self._journal.size_bytes
         return self._encoded(self._journal.index.snapshot_steps())
 
@@ -113,7 +112,7 @@ class Scheduler:
         self._journal.observer.event("compaction", namespace=self._journal.namespace, size_bytes=self._sizes[0])
 
     def _compacted(self, why: dict[str, object] | None) -> None:
-        """Notes that the snapshot replaced the entries, or tells that the ledger keeps them: then it is tried again."""
+        """Records a successful compaction; logs a failed one and schedules a retry."""
         if why is None:
             self._snapshot_bytes, self.compaction_error = self._sizes[0], ""
             self._journal.size_bytes -= self._sizes[1]
@@ -127,7 +126,7 @@ class Scheduler:
 
 
 def _kept_from(topic: TopicState, partition: PartitionState, wall_ms: int) -> int:
-    """Returns the lowest offset that retention keeps: by time, and by bytes but for the newest rows."""
+    """Returns the lowest offset kept by retention. The limit of bytes never removes the newest rows."""
     ranges, size_bytes, gone = partition.kept, partition.size_bytes, 0
     for number, (_, rows_bytes, rows_wall_ms) in enumerate(ranges):
         old = topic.retention_ms and rows_wall_ms + topic.retention_ms <= wall_ms

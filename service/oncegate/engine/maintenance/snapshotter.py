@@ -1,13 +1,13 @@
-"""Writes a shard's index down between appends, as a snapshot that then replaces the entries that made it.
+"""Writes a snapshot of a shard's index between appends; the snapshot then replaces the entries that led to it.
 
-The index is taken as it is, with changes that wait for the ledger; those are made durable first. Then it is encoded a
-step of a few milliseconds before each append and streamed to the ledger meanwhile; once the snapshot is durable, all
-entries up to there are gone.
+A snapshot includes the changes still waiting for the ledger, which are made durable first. The index is encoded in
+steps of a few milliseconds before appends, and streamed to the ledger at the same time. Once the snapshot is durable,
+the ledger removes all entries up to its position.
 
-    requested    until nothing prevents it: the ledger is open, the waiting changes fit one group
+    requested    until it can begin: the ledger is open, and the waiting changes fit one group
     beginning    until the waiting changes are durable
-    encoding     a step at a time; stopped where the index had to undo a change, or the gateway closes
-    replacing    the ledger writes the encoded pieces, beside the encoding and after it
+    encoding     step by step; stopped if the index undoes a change or the gateway closes
+    replacing    the ledger writes the encoded pieces, during the encoding and after it
 """
 
 import asyncio
@@ -24,9 +24,9 @@ from oncegate.ports import Clock, Ledger, Mark
 
 
 class EntryStream:
-    """Hands entries from whoever makes them to one reader, on one event loop, each of them once.
+    """A stream of entries from one writer to one reader on the same event loop.
 
-    `async for` gives the entries in order and lets go of each; it is gone through once. `error`: what it ended with.
+    `async for` yields the entries in order and drops each; only one iteration is possible. error: the final error.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class EntryStream:
         self._changed.set()
 
     def end(self, error: Exception | None = None) -> None:
-        """Ends the stream; the reader gets what was given, then `error`, if there is one, is raised to it."""
+        """Ends the stream. The reader gets the remaining entries; then `error`, if any, is raised."""
         self._ended, self.error = True, error
         self._changed.set()
 
@@ -57,19 +57,19 @@ class EntryStream:
             raise self.error
 
 
-# After a step of encoding, so many times as long for requests: a snapshot has a quarter of the time at most.
+# After a step, encoding rests three times as long: a snapshot uses at most a quarter of the time.
 SNAPSHOT_RESTS = 3
-# Gives the entries of a snapshot, encoded, a step at a time; taken of the index as it is at the call.
+# Yields the encoded entries of a snapshot step by step, of the index as of the call.
 SnapshotSteps = Generator[list[bytes], None, None]
 Encode = Callable[[], SnapshotSteps]
-# Is told how a snapshot ended: None, or why the ledger keeps its entries, as fields of an event.
+# Called at the end of a snapshot: with None, or with the reason of the failure as fields of an event.
 Ended = Callable[[dict[str, object] | None], None]
 
 
 class Snapshotter:
-    """Replaces a ledger's entries by a snapshot of the index, while appends go on; one at a time.
+    """The writer of snapshots, one at a time, while appends continue. The only caller of `Ledger.compact`.
 
-    `BetweenAppends` of the group commit that it is made with. The only caller of `Ledger.compact`.
+    Implements `BetweenAppends` for its group commit.
     """
 
     def __init__(self, ledger: Ledger, clock: Clock, marks: Marks, group_commit: GroupCommit) -> None:
@@ -83,29 +83,29 @@ class Snapshotter:
         self._stream = EntryStream()
         self._ended: Ended = _ignored
         self._replacing: asyncio.Task[None] | None = None
-        # Awaited before the ledger is compacted, with the mark that stays the oldest one known; what it raises ends it.
+        # Awaited before a compaction, with the oldest ledger position that it keeps; an exception cancels it.
         self.before_compaction: Callable[[Mark], Awaitable[None]] = _nothing_before
         group_commit.between = self
 
     @property
     def compacting(self) -> bool:
-        """Tells whether a snapshot is requested or under way, from the request to the end without a gap."""
+        """Returns whether a snapshot is requested or under way, without a gap from the request to the end."""
         begun = self._requested is not None or self._steps is not None
         return begun or (self._replacing is not None and not self._replacing.done())
 
     def compact(self, encode: Encode, ended: Ended | None = None) -> None:
-        """Requests a snapshot, soon: what `encode` gives replaces the entries so far, while appends go on.
+        """Requests a snapshot: the entries of `encode` replace the current ones, while appends continue.
 
-        What `encode` or one of its steps raises ends the snapshot. `ended` is called with None once the snapshot stands
-        in the ledger, and with the reason where the ledger keeps its entries: it refused the snapshot, or that could
-        not be made. It is not called when the end is unknown, which ends the group commit too.
+        An exception of `encode` or of a step cancels the snapshot. `ended` is called with None once the snapshot is in
+        the ledger. It is called with the reason if the ledger keeps its entries: the ledger refused the snapshot, or
+        the encoding failed. If the outcome is unknown, `ended` is not called, and the group commit ends.
         """
         assert not self.compacting, "one at a time"
         self._requested, self._ended = encode, ended or _ignored
         self._group_commit.wake()
 
     def due_ms(self) -> int | None:
-        """Tells in how many milliseconds a snapshot begins or goes on; None: there is none, or it has to wait."""
+        """Returns the milliseconds until the next step of a snapshot; None: there is none, or it has to wait."""
         if self._requested is not None and self._may_begin:
             return 0
         if self._steps is not None and self._group_commit.stopping is None:
@@ -113,7 +113,7 @@ class Snapshotter:
         return None
 
     async def turn(self) -> None:
-        """Begins the snapshot that is requested, or takes one step of the one under way and then appends what waits."""
+        """Begins the requested snapshot; or takes one step of the current one, then appends waiting changes."""
         if self._requested is not None and self._may_begin:
             await self._begin(self._requested)
         elif self._steps is not None:
@@ -121,7 +121,7 @@ class Snapshotter:
             await self._group_commit.append_next()
 
     async def stop(self) -> None:
-        """Stops the snapshot under way; returns when the ledger has let go of it."""
+        """Stops the current snapshot and waits until the ledger has dropped it."""
         if self._steps is not None:
             self._end_steps(SnapshotStopped("no more is encoded: the ledger is let go of"))
         if self._replacing is not None:
@@ -132,14 +132,14 @@ class Snapshotter:
         return self._requested is not None and self._group_commit.open and self._group_commit.fits_one_group
 
     async def _begin(self, encode: Encode) -> None:
-        """Begins a snapshot; what waits is in it, and is made durable first, alone."""
+        """Begins a snapshot. It includes the waiting changes, which are made durable first, in their own append."""
         try:
             steps, position = encode(), self._group_commit.next_position - 1
         except Exception as error:
             self._requested = None
             self._ended(_why(error))
             return
-        # At once: while the append is awaited, a second request must find that there is one.
+        # Set before the append is awaited, so that `compacting` has no gap.
         self._steps, self._requested = steps, None
         await self._group_commit.append_all()
         if self._group_commit.ending() is None and self._group_commit.mark.position == position:
@@ -161,18 +161,18 @@ class Snapshotter:
         self._next_step_ms = ended_ms + SNAPSHOT_RESTS * (ended_ms - began_ms)
 
     def _end_steps(self, error: Exception | None) -> None:
-        """Ends the steps: the ledger gets the whole snapshot, or the error, and then keeps its entries."""
+        """Ends the encoding. The ledger gets the complete snapshot; or the error, and then keeps its entries."""
         self._stream.end(error)
         self._let_go()
 
     def _let_go(self) -> None:
-        """Throws the steps away, which sets the index free."""
+        """Closes the encoder, which releases the index."""
         steps, self._steps = self._steps, None
         if steps is not None:
             steps.close()
 
     async def _replace(self, mark: Mark, entries: EntryStream) -> None:
-        """Lets the ledger write the entries as they come, so that never many of them are in memory."""
+        """Streams the entries to the ledger, so that only a few are in memory, and reports the outcome."""
         try:
             reason = await self._compact(mark, entries)
             self._let_go()
@@ -184,7 +184,7 @@ class Snapshotter:
             self._group_commit.write_end(end_of(error, beside=True), end)
 
     async def _compact(self, mark: Mark, entries: EntryStream) -> Exception | None:
-        """Compacts the ledger; returns None, or why it keeps its entries; any other error is of unknown end."""
+        """Compacts the ledger; returns None, or why it keeps its entries. Effect unknown after any exception."""
         try:
             await self.before_compaction(mark)
         except Exception as error:

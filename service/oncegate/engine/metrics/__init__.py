@@ -1,1 +1,1 @@
-"""What a gateway tells of itself as metrics: one table, and who reads it."""
+"""The metrics of a gateway: one table, and its reader."""

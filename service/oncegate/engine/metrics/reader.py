@@ -1,8 +1,8 @@
-"""Reads all metrics of a gateway, a few namespaces at a time, so that requests go on meanwhile.
+"""Reads all metrics of a gateway, a few namespaces at a time, so that requests are not delayed.
 
-So many namespaces have series of their own (`Limits.namespaces_in_metrics`); those beyond are told together, as one
-namespace that no other can be named like. Which is which lasts: a counter that jumped from one series to another would
-look like a rate that never was.
+`Limits.namespaces_in_metrics` namespaces have series of their own. All others are summed up as one namespace `_others`,
+a name that no namespace can have. The assignment is permanent: a counter that moved from one series to another would
+look like a rate that never existed.
 """
 
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -13,9 +13,9 @@ from oncegate.engine.gateway import Gateway
 from oncegate.engine.metrics.families import METRICS, Metric, MetricKind
 from oncegate.engine.recovery.owner import Owner
 
-# Some milliseconds of the loop at a time.
+# Some milliseconds of the event loop at a time.
 NAMESPACES_AT_ONCE = 16
-# What a namespace's name cannot begin with.
+# Not a valid name of a namespace.
 OTHERS = "_others"
 
 MetricValue = float | Histogram
@@ -25,23 +25,23 @@ _Read = dict[tuple[int, tuple[str, ...]], MetricValue]
 
 @dataclass(frozen=True)
 class Family:
-    """Holds one metric's values, by those of all its labels."""
+    """One metric's values, by the values of all its labels."""
 
     metric: Metric
     values: Mapping[tuple[str, ...], MetricValue]
 
 
 class MetricsReader:
-    """Reads the metrics of one gateway, and remembers which namespaces have series of their own."""
+    """The reader of a gateway's metrics, which remembers the namespaces with series of their own."""
 
     def __init__(self) -> None:
         self._alone: set[str] = set()
-        # Of those told together: what only grows, as it was last known; and what deleted ones have left.
+        # Of the summed-up namespaces: the last known values of counters, and the sums of deleted ones.
         self._together: dict[str, _Read] = {}
         self._left: _Read = {}
 
     async def read(self, gateway: Gateway | None) -> list[Family]:
-        """Returns every metric of the table, in its order; None: no ledger has been opened yet."""
+        """Returns every metric of the table, in its order. `gateway` is None before a ledger is opened."""
         found: list[dict[tuple[str, ...], MetricValue]] = [{} for _ in METRICS]
         if gateway is None:
             return [Family(one, {(): 0} if one.name == "started" else {}) for one in METRICS]

@@ -1,1 +1,1 @@
-"""What a namespace is set to, and what its settings make of answers."""
+"""The settings of a namespace, and their effects on answers."""

@@ -1,4 +1,4 @@
-"""Sets a namespace up, over one journal: what it is told replaces what it was, as one entry of the ledger."""
+"""Reads and changes the settings of a namespace; each change is one entry of the ledger."""
 
 from dataclasses import asdict, replace
 
@@ -14,16 +14,16 @@ READ_TIMES: dict[int, ReadTimes | None] = {IdTime.NONE: None, IdTime.EVENT_ID: o
 
 
 class Settings:
-    """Tells and changes the settings of a namespace. topics_at: where topics lie that rows are sent to, empty: here."""
+    """The settings of a namespace. topics_at: the external location of its topics; empty: the gateway's own ledger."""
 
     def __init__(self, journal: Journal, topics_at: str) -> None:
         self._journal = journal
         self._topics_at = topics_at
 
     async def configure(self, request: SettingsRequest, deadline: Deadline) -> None:
-        """Sets the namespace up; None: as it is. Durable when it returns.
+        """Changes the settings in the request; those that are None stay. Durable when it returns.
 
-        Raises BadRequest, LedgerFull, DeadlinePassed: nothing was changed; LedgerDown: unknown, repeat it.
+        Raises BadRequest, LedgerFull, DeadlinePassed: nothing was changed; LedgerDown: effect unknown, retry.
         """
         deadline.check()
         journal, known = self._journal, self.in_force
@@ -39,47 +39,47 @@ class Settings:
 
     @property
     def in_force(self) -> NamespaceSet:
-        """Returns the settings as the ledger has them."""
+        """Returns the current settings in the form of the ledger's entry."""
         return self._journal.index.settings.in_force
 
     @property
     def horizon_ms(self) -> int:
-        """Tells how long a done id is known; 0: for ever."""
+        """Returns the retention of done ids in ms; 0: forever."""
         return self.in_force.horizon_ms
 
     @property
     def auto_create_topics(self) -> bool:
-        """Tells whether a first write makes its topic."""
+        """Returns whether the first write creates its topic."""
         return bool(self.in_force.auto_create_topics)
 
     @property
     def record_headers(self) -> bool:
-        """Tells whether records in topics elsewhere say who wrote them."""
+        """Returns whether records in external topics carry headers that identify their writer."""
         return bool(self.in_force.record_headers)
 
     @property
     def lease_expiry(self) -> LeaseExpiry:
-        """Tells what becomes of ids whose lease ran out."""
+        """Returns the policy for ids with an expired lease."""
         return LeaseExpiry(self.in_force.lease_expiry)
 
     @property
     def id_time(self) -> IdTime:
-        """Tells how ids carry the time at which they were made."""
+        """Returns how ids carry their creation time."""
         return IdTime(self.in_force.id_time)
 
     @property
     def shadow(self) -> bool:
-        """Tells whether every verdict is told as GRANTED, with what it would have been beside it."""
+        """Returns whether every verdict is reported as GRANTED, with the real verdict in addition."""
         return bool(self.in_force.shadow)
 
     @property
     def on_ledger_down(self) -> OnLedgerDown:
-        """Tells what whoever claims ids is told while the ledger is down."""
+        """Returns the policy for claims while the ledger is down."""
         return OnLedgerDown(self.in_force.on_ledger_down)
 
     @property
     def policies(self) -> dict[str, str]:
-        """Tells which settings change what callers are told, by name; those that are as by default left out."""
+        """Returns the settings that change verdicts, by name; omits those at their default."""
         told = {"lease_expiry": self.lease_expiry.name.lower()} if self.lease_expiry else {}
         told |= {"id_time": self.id_time.name.lower()} if self.id_time else {}
         told |= {"on_ledger_down": self.on_ledger_down.name.lower()} if self.on_ledger_down else {}
@@ -87,13 +87,12 @@ class Settings:
 
     @property
     def lowering(self) -> tuple[bool, bool]:
-        """Returns whether shadow mode is on, and whether claims pass while the ledger is down: each leaves less of what
-        is promised."""
+        """Returns (shadow mode is on, claims pass while the ledger is down): each weakens the promises."""
         return self.shadow, self.on_ledger_down is OnLedgerDown.PASS_MARKED
 
     @property
     def read_time(self) -> ReadTimes | None:
-        """Returns what reads from ids when they were made; None: they do not say it."""
+        """Returns the function that reads creation times from ids; None: ids carry none."""
         return READ_TIMES[self.id_time]
 
     def _check_horizon(self, horizon_ms: int) -> None:
@@ -104,7 +103,7 @@ class Settings:
             )
 
     def _check_record_headers(self, wanted: bool) -> None:
-        """Refuses a change of record_headers where rows go nowhere else, or where something is there already."""
+        """Raises BadRequest if topics are not external, or the namespace already holds something."""
         if wanted and not self._topics_at:
             raise BadRequest(
                 "record_headers are headers of Kafka records, and rows of this gateway lie in topics of its own: leave "

@@ -1,7 +1,7 @@
-"""Translates answers for a namespace in shadow mode, at the edge of the engine: all GRANTED, the truth beside it.
+"""Translates answers in shadow mode at the edge of the engine: all verdicts become GRANTED, with the real ones beside.
 
-Nothing is decided here. What was decided, counted and recorded is what would be without shadow mode; whoever asks is
-told to go on, and what it would have been told beside that. So a caller behaves as if it had asked nobody.
+Nothing is decided here: decisions, counters and the ledger are the same as without shadow mode. The caller goes on as
+if there were no gateway, and sees in addition the verdict that it would have got.
 """
 
 from collections.abc import Awaitable
@@ -25,25 +25,25 @@ _MAY_WRITE = np.array([byte in BY_BYTE and BY_BYTE[byte].may_write for byte in r
 def _granted(
     verdicts: NDArray[np.uint8], counts: Counts, told: int = Verdict.GRANTED
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
-    """Returns `told` for each, and no numbers; counts those that would have been told something else."""
+    """Returns the verdict `told` for each id, without numbers; counts the ids that would not have been granted."""
     counts.add(SHADOWED, int(np.count_nonzero(~_MAY_WRITE[verdicts])))
     return np.full(len(verdicts), told, np.uint8), np.zeros(len(verdicts), np.uint32)
 
 
 def unchecked(answer: ClaimResult, counts: Counts, told: int) -> ClaimResult:
-    """Translates the answer to a claim that passed unchecked: `told`, a grant marked so, for each id."""
+    """Translates the answer to a claim that passed unchecked: every id gets `told`, the unchecked grant."""
     verdicts, numbers = _granted(answer.verdicts, counts, told)
     return replace(answer, verdicts=verdicts, numbers=numbers, shadow=answer.verdicts)
 
 
 async def claimed(answering: Awaitable[ClaimResult], counts: Counts, *_request: object) -> ClaimResult:
-    """Translates the answer to a claim: all of it is granted, and a claim of nothing is named `NO_CLAIM`."""
+    """Translates the answer to a claim: grants all ids; a claim that really got none has the id `NO_CLAIM`."""
     answer = await granted(answering, counts)
     return replace(answer, claim=NO_CLAIM) if answer.claim is None else answer
 
 
 async def granted(answering: Awaitable[ClaimResult], counts: Counts, *_request: object) -> ClaimResult:
-    """Translates the answer to a claim that is not named: a take, or one of sequences."""
+    """Translates the answer to a claim without a claim id: a take, or a claim of sequences."""
     answer = await answering
     verdicts, numbers = _granted(answer.verdicts, counts)
     return replace(answer, verdicts=verdicts, numbers=numbers, shadow=answer.verdicts)
@@ -59,7 +59,7 @@ async def produced(answering: Awaitable[ProduceResult], counts: Counts, *_reques
 
 
 async def settled(answering: Awaitable[SettleResult], _counts: Counts, *_request: object) -> SettleResult:
-    """Translates the answer to a settling: ids that were taken over count as settled, since they were written too."""
+    """Translates the answer to renew, complete or release: ids taken over count as settled: they were written too."""
     answer = await answering
     whole = answer.settled + answer.taken_over
     return replace(answer, settled=whole, taken_over=0, shadow_taken_over=answer.taken_over)
@@ -75,7 +75,7 @@ async def settled_sequences(
     call: int,
     *_: object,
 ) -> SequenceSettled:
-    """Translates the answer to a settling of sequences: a call that was granted nothing is settled too."""
+    """Translates the answer to renew, complete or release of sequences; succeeds for calls without grants."""
     try:
         return await answering
     except UnknownClaim:
@@ -83,7 +83,7 @@ async def settled_sequences(
 
 
 def settled_nothing(verb: Verb, lease_ms: int) -> SettleResult:
-    """Returns the answer to a settling of `NO_CLAIM`, which names that nothing is held."""
+    """Returns the answer to renew, complete or release of `NO_CLAIM`, which holds no id."""
     return SettleResult(NO_CLAIM, _state_after(verb), 0, 0, lease_ms if verb is Verb.RENEW else 0)
 
 

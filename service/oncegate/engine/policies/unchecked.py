@@ -1,7 +1,7 @@
-"""Answers claims while the ledger is down, where an operator has set it so: all granted, and marked as unchecked.
+"""Answers claims while the ledger is down, if an operator has configured it: grants all ids, marked as unchecked.
 
-Nothing is looked up, held or remembered, so that nothing is told which the ledger does not know. How many ids were told
-so, since when, until when and by whose requests is counted, and noted in the ledger once it is there again.
+Nothing is looked up or stored, so that no answer depends on state unknown to the ledger. The number of these ids, the
+period and the callers are counted, and noted in the ledger once it is available again.
 """
 
 from collections.abc import Callable
@@ -33,9 +33,9 @@ from oncegate.index.audit_trail import NO_CALLER
 from oncegate.index.table.grants import NO_CLAIM
 from oncegate.ports import Clock, Mark
 
-# As many names of callers as a note has room for; the others are only counted.
+# Callers named in a note; the others are only counted.
 CALLERS_MAX = 5
-# Names beyond these are not kept: tokens may bring a new one with each request, for as long as the ledger is down.
+# Limit of remembered names: with tokens, each request may have a new one, for the whole outage.
 CALLERS_KNOWN_MAX = 100
 ACTION = "pass unchecked"
 _PASSED = np.uint8(Verdict.GRANTED | Flag.UNCHECKED)
@@ -43,7 +43,7 @@ _PASSED = np.uint8(Verdict.GRANTED | Flag.UNCHECKED)
 
 @dataclass
 class Tally:
-    """Counts what was told unchecked and stands in no ledger yet. from_ms, until_ms: of the wall's clock."""
+    """Counts ids that passed unchecked and are not noted in the ledger yet. from_ms, until_ms: wall-clock time."""
 
     ids: int = 0
     requests: int = 0
@@ -52,14 +52,14 @@ class Tally:
     callers: set[str] = field(default_factory=set)
 
     def count(self, ids: int, wall_ms: int, caller: str) -> None:
-        """Counts one request of a caller; empty: this gateway knows none."""
+        """Counts one request of `caller`; empty: the gateway has no credentials."""
         self.from_ms = min(self.from_ms or wall_ms, wall_ms)
         self.until_ms = max(self.until_ms, wall_ms)
         self.ids, self.requests = self.ids + ids, self.requests + 1
         self._know({caller} if caller else set())
 
     def add(self, other: "Tally") -> None:
-        """Counts as well what could not be noted."""
+        """Adds the counts of a tally that could not be noted."""
         self.from_ms = min(self.from_ms or other.from_ms, other.from_ms)
         self.until_ms = max(self.until_ms, other.until_ms)
         self.ids, self.requests = self.ids + other.ids, self.requests + other.requests
@@ -71,11 +71,11 @@ class Tally:
 
     @property
     def subject(self) -> str:
-        """Says what was passed, and when."""
+        """Returns a description of the claims and their period."""
         return f"ids of {self.requests} claims from {text_of(self.from_ms)} until {text_of(self.until_ms)}"
 
     def note(self, name_bytes: int) -> Note:
-        """Says by whose requests, and why; each cut to as many bytes of UTF-8 as a note takes."""
+        """Returns a note of the callers and the reason, each cut to `name_bytes` bytes of UTF-8."""
         named = sorted(self.callers)[:CALLERS_MAX]
         others = len(self.callers) - len(named)
         more = " or more" if len(self.callers) >= CALLERS_KNOWN_MAX else ""
@@ -87,10 +87,10 @@ class Tally:
 
 @dataclass(frozen=True)
 class Unchecked:
-    """Stands in for a shard whose ledger is down, for claims of ids alone. Made by `unchecked`.
+    """Replaces a shard whose ledger is down, for claims of ids only. Made by `UncheckedClaims`.
 
-    is_over: whether the ledger is there again, or nobody may be passed any more. mark: of the last durable append.
-    in_shadow: the namespace is in shadow mode. caller: whose request it is.
+    is_over: returns whether the ledger is available again, or claims may no longer pass. mark: the position of the last
+    durable append. in_shadow: the namespace is in shadow mode. caller: the sender of the request.
     """
 
     rates: Rates
@@ -109,27 +109,27 @@ class Unchecked:
     caller: str = ""
 
     def fingerprints(self, named: str | None = None, own: str = CLAIMED) -> Fingerprinter:
-        """Reads ids as the shard does, so that what it refuses is refused. Raises TooLarge for the set's name."""
+        """Returns the shard's fingerprinter, so that it refuses the same ids. Raises TooLarge for a long scope name."""
         printer = self.id_sets.of(chosen(named, own, self.limits))
         return printer if self.read_time is None else TimedFingerprinter(printer, self.read_time)
 
     @property
     def claims(self) -> "Unchecked":
-        """Itself: of a shard's use cases it has no other."""
+        """Returns itself: claims are the only use case that works without the ledger."""
         return self
 
     def require(self, mark: Mark) -> None:
-        """Raises LedgerBehind for a mark that this gateway has never had: another owner has served since."""
+        """Raises LedgerBehind for a ledger position unknown to this gateway: another owner has served since."""
         if not self.marks.is_of_predecessor(mark):
             self.marks.require(mark)
 
     async def claim(self, request: ClaimRequest, deadline: Deadline) -> ClaimResult:
-        """Grants every id, unchecked; one that stands earlier in the request is SAME, or CONFLICT by its payload.
+        """Grants every id unchecked; an id repeated within the request is SAME, or CONFLICT if its payload differs.
 
-        In shadow mode that one is granted as well, and told what it would have been.
+        In shadow mode a repeated id is granted as well, with its real verdict in addition.
 
-        Raises Recovering where the first of each duplicate is asked for, or the ledger is there again; TooLarge,
-        BadRequest, QuotaExceeded, DeadlinePassed: as a shard, nothing was passed.
+        Raises Recovering if the request asks for the firsts of duplicates, or the ledger is available again; TooLarge,
+        BadRequest, QuotaExceeded, DeadlinePassed as a shard. In all cases nothing was passed.
         """
         self.rates.take_ids(len(request.ids), request.sender.tenant)
         deadline.check()
@@ -149,24 +149,24 @@ class Unchecked:
         return answer
 
     async def settle(self, verb: Verb, claim: bytes, deadline: Deadline, result: bytes | None = None) -> SettleResult:
-        """Settles the claim that names nothing. Raises Recovering for every other: nothing was changed."""
+        """Answers renew, complete and release of `NO_CLAIM`. Raises Recovering for every other claim, unchanged."""
         if claim != NO_CLAIM:
             raise Recovering("the ledger is down, so no claim can be settled; nothing was written, ask again")
         return shadow.settled_nothing(verb, self.limits.lease_ms)
 
 
 def may_pass(settings: Settings, is_durable: bool) -> bool:
-    """Tells whether claims may pass once the ledger is down; `is_durable`: the ledger has these settings for sure."""
+    """Returns whether claims may pass once the ledger is down; `is_durable`: the settings are durable in the ledger."""
     return is_durable and settings.on_ledger_down is OnLedgerDown.PASS_MARKED
 
 
 def verdicts_alone(
     ids: NDArray[np.uint64], digests: NDArray[np.uint32] | None
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
-    """Returns verdicts and numbers of a request by itself: which id stands in it before is known without a ledger.
+    """Returns verdicts and numbers from the request alone: repetitions within it are known without a ledger.
 
-    ids: (n, 2). digests: of their payloads, 0 for none; None: they came alone. The event loop waits for it: 4 ms
-    for 100,000 ids of which few stand twice, 37 ms where all do.
+    ids: (n, 2). digests: of their payloads, 0: no payload; None: none at all. Blocks the event loop: 4 ms for 100,000
+    ids with few repetitions, 37 ms if all are repeated.
     """
     firsts = _firsts(ids)
     again = firsts != np.arange(len(ids))
@@ -177,14 +177,15 @@ def verdicts_alone(
 
 
 def _firsts(ids: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Returns for each id where it stands first. Only those are looked at whose first word stands there again."""
+    """Returns for each id the index of its first occurrence. Compares only ids whose first word occurs more than
+    once."""
     firsts = np.arange(len(ids))
     words = np.sort(ids[:, 0])
     several = words[1:][words[1:] == words[:-1]]
     if not len(several):
         return firsts
     some = np.flatnonzero(np.isin(ids[:, 0], several))
-    # A stable sort: of equal ids the one that came first comes first.
+    # The sort is stable: equal ids keep their order.
     some = some[np.lexsort((ids[some, 1], ids[some, 0]))]
     begins = np.append(True, (ids[some[1:]] != ids[some[:-1]]).any(axis=1))
     firsts[some] = some[np.maximum.accumulate(np.where(begins, np.arange(len(some)), 0))]
