@@ -134,7 +134,7 @@ def test_an_option_of_another_write_mode_is_refused_with_the_mode_it_belongs_to(
         read({**BY_MODE[mode], name: "1"})
     message = str(raised.value)
     assert all(other == "read" or other in message for other in BELONGS[name])
-    assert ("reading" in message) == (BELONGS[name] == {"read"})
+    assert ("for reads" in message) == (BELONGS[name] == {"read"})
 
 
 @pytest.mark.parametrize("mode", BY_MODE)
