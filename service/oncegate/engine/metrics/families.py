@@ -26,7 +26,7 @@ Values = Mapping[tuple[str, ...], float | Histogram]
 
 
 class MetricKind(Enum):
-    """Says how a metric may change: a counter only grows while the process runs."""
+    """The kind of a metric. A counter only grows while the process runs."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -35,11 +35,11 @@ class MetricKind(Enum):
 
 @dataclass(frozen=True)
 class Metric:
-    """Says what one metric tells: of the gateway, or of each namespace (`of_owner`, at a monotonic time in ms).
+    """One metric of the gateway, or of each namespace (`of_owner`, at a monotonic time in ms).
 
-    name: without prefix and suffix, its unit last where that is a base unit. labels: beside the namespace; known: all
-    values of that one. scale: what one is in base units. greatest: namespaces that are told together show their
-    greatest value, else their sum.
+    name: without prefix and suffix; ends with its unit if that is a base unit. labels: besides the namespace. known:
+    all values of the label. scale: factor to base units. greatest: summed-up namespaces show their greatest value
+    instead of their sum.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Metric:
 
     @property
     def full_name(self) -> str:
-        """Returns its name as queries have it: with prefix, and the suffix of counters."""
+        """Returns the metric's name in queries: with prefix, and the suffix of counters."""
         return f"{PREFIX}{self.name}{'_total' if self.kind is MetricKind.COUNTER else ''}"
 
     @property
@@ -74,7 +74,7 @@ def _of_owner(name: str, unit: str, meaning: str, read: Callable[[Owner, int], f
 
 
 def _of_shard(name: str, unit: str, meaning: str, read: Callable[[Shard, int], float | None], **more: object) -> Metric:
-    """A gauge that is known while the namespace is served."""
+    """Returns a gauge that has a value only while the namespace is served."""
 
     def of_owner(owner: Owner, now_ms: int) -> Values:
         value = None if owner.serving is None else read(owner.serving.home, now_ms)
@@ -84,7 +84,7 @@ def _of_shard(name: str, unit: str, meaning: str, read: Callable[[Shard, int], f
 
 
 def _histogram(name: str, meaning: str, read: Callable[[Counts], Histogram]) -> Metric:
-    """A histogram of milliseconds, told in seconds; what a process counted stays when a ledger is opened anew."""
+    """Returns a histogram of milliseconds, shown in seconds. Its counts survive a reopening of the ledger."""
     return Metric(
         name,
         MetricKind.HISTOGRAM,
@@ -95,7 +95,7 @@ def _histogram(name: str, meaning: str, read: Callable[[Counts], Histogram]) -> 
     )
 
 
-# What several counters are, that make one metric.
+# The meanings of metrics made of several counters.
 _TOGETHER = {
     "answered_ids": "answered, sequences too, by verdict",
     "appends": "of the ledger, on Kafka transactions, by how they ended",
@@ -105,7 +105,7 @@ _TOGETHER = {
 
 
 def _counted(name: str, rows: list[CounterRow]) -> Metric:
-    """A metric of one counter, or of several that a label tells apart."""
+    """Returns a metric of one counter, or of several that a label distinguishes."""
     first = rows[0]
     labels = () if first.label is None else (first.label[0],)
     meaning = first.meaning if first.label is None else _TOGETHER[name]

@@ -68,8 +68,7 @@ class MetricsReader:
                 await gateway.clock.sleep_ms(0)
 
     def _assign(self, names: Iterable[str], most: int) -> None:
-        """Gives namespaces that are new series of their own, while there are any left; keeps what deleted ones
-        counted."""
+        """Assigns series to new namespaces up to the limit; keeps the counts of deleted ones."""
         present = set(names)
         self._alone &= present
         for gone in self._together.keys() - present:
@@ -81,7 +80,7 @@ class MetricsReader:
                 self._together[name] = {}
 
     def _last_known(self, name: str, read: _Read) -> _Read:
-        """Adds what a namespace that recovers does not tell now: its share of a sum is not to vanish meanwhile."""
+        """Adds the last known counters of a recovering namespace, so that sums do not drop during the recovery."""
         growing = {key: value for key, value in read.items() if METRICS[key[0]].kind is not MetricKind.GAUGE}
         last = self._together[name] = {**self._together[name], **growing}
         return {**last, **read}

@@ -1,1 +1,1 @@
-"""Brings a ledger back to a shard that serves."""
+"""Opens ledgers: fencing, replay, standby, and recovery after failures."""

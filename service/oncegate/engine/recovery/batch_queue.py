@@ -1,4 +1,4 @@
-"""Hands batches of entries from the event loop, where a ledger is read, to the thread that applies them."""
+"""Passes batches of entries from the event loop, which reads the ledger, to the thread that applies them."""
 
 import asyncio
 from collections.abc import AsyncIterable, Iterator, Sequence
@@ -8,12 +8,12 @@ from queue import SimpleQueue
 from oncegate.ports import Replayed
 
 Batch = Sequence[Replayed]
-# Besides the one that is applied: the ledger fetches the next meanwhile.
+# Limit of waiting batches, besides the one being applied: the ledger fetches ahead.
 BATCHES_WAITING = 2
 
 
 class BatchQueue:
-    """Carries the batches of one replay: `fill` runs on the loop, one other thread iterates. Made on the loop."""
+    """A queue of a replay's batches: `fill` runs on the event loop, one other thread iterates. Made on the loop."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -21,7 +21,7 @@ class BatchQueue:
         self._waiting: SimpleQueue[Batch | BaseException | None] = SimpleQueue()
 
     async def fill(self, batches: AsyncIterable[Batch]) -> None:
-        """Puts all batches in, as room comes. What `batches` raises, cancelling too, is raised to who iterates."""
+        """Enqueues all batches, with backpressure. The iteration raises the errors of `batches`, and cancellation."""
         try:
             async for batch in batches:
                 await self._room.acquire()
@@ -34,13 +34,13 @@ class BatchQueue:
             self._waiting.put(None)
 
     def stop(self) -> None:
-        """Ends the iteration, wherever it waits: also where a reading hangs that hears of no cancelling."""
+        """Ends the iteration at any point, even if a read hangs and ignores its cancellation."""
         self._waiting.put(asyncio.CancelledError())
 
     def __iter__(self) -> Iterator[Batch]:
         while (batch := self._waiting.get()) is not None:
             if isinstance(batch, BaseException):
                 raise batch
-            with suppress(RuntimeError):  # the loop ended; then `fill` has put its error in
+            with suppress(RuntimeError):  # the event loop ended; then `fill` has enqueued its error
                 self._loop.call_soon_threadsafe(self._room.release)
             yield batch

@@ -1,5 +1,5 @@
-"""Brings the cold tier back at a start: evicted ids leave the table again as the ledger is replayed, and every live
-archive is in a run before anything is answered."""
+"""Restores the cold tier at a start: drops evicted ids from the table during the replay, and makes sure that every live
+archive is in a run before the shard serves."""
 
 import asyncio
 from collections.abc import Sequence
@@ -18,15 +18,16 @@ from oncegate.index.claims.store import ClaimStore
 from oncegate.index.lsm.archives import Archive, total
 from oncegate.ports import Observer, Outputs
 
-# How often a thread that waits for the loop looks whether there still is one.
+# Interval at which a thread that waits for the event loop checks that the loop is running.
 _LOOK_S = 1.0
 
 
 class Dropping:
-    """Drops evicted ids from the table where their entry stands, so that it never holds more than it did then.
+    """A replay hook that drops evicted ids from the table at their entry, so that the table never grows larger than
+    before the restart.
 
-    Made on the loop, called in the thread that replays. An archive that was trimmed meanwhile has retired: its ids go
-    with the `Retired` that comes later.
+    Made on the event loop, called in the replaying thread. A trimmed archive has retired: a later `Retired` entry
+    removes its ids.
     """
 
     def __init__(self, claims: ClaimStore, outputs: Outputs) -> None:
@@ -45,7 +46,7 @@ class Dropping:
                 archive.dropped = archive.ids
 
     def _read(self, archives: Sequence[Archive]) -> list[tuple[Archive, U64]]:
-        """Reads archives on the loop; LedgerDown when that ends first."""
+        """Reads archives on the event loop. Raises LedgerDown if the loop ends first."""
         reading = asyncio.run_coroutine_threadsafe(self.read_all(archives), self._loop)
         while self._loop.is_running():
             with suppress(NotYet):
@@ -53,15 +54,17 @@ class Dropping:
         raise LedgerDown("the gateway ended while it read its ledger; nothing was written")
 
     async def read_all(self, archives: Sequence[Archive]) -> list[tuple[Archive, U64]]:
-        """Returns each archive with its ids, uint64 (n, 2). LedgerDamaged, OffsetTrimmed."""
+        """Returns each archive with its ids, uint64 (n, 2). Raises LedgerDamaged, OffsetTrimmed."""
         return [item async for item in archive_log.read(self._outputs, archives)]
 
 
 async def open_runs(
     claims: ClaimStore, outputs: Outputs, files: RunFiles, limits: Limits, observer: Observer, namespace: str
 ) -> None:
-    """Opens the runs there are; makes those that are missing, damaged or of another version again, before anything is
-    answered. LedgerDamaged, LedgerDown; LedgerFull, OSError: there is no room for them."""
+    """Opens the existing runs and rebuilds those that are missing, damaged or of another version.
+
+    Raises LedgerDamaged, LedgerDown; LedgerFull, OSError if there is no room for the runs.
+    """
     cold, sealed = claims.cold, claims.archives
     cold.replace([], await asyncio.to_thread(files.open_all, [archive.number for archive in sealed.live]))
     missing = cold.missing()

@@ -1,6 +1,7 @@
-"""Owns one ledger for as long as the gateway lives: fences, replays, serves, and opens it again after an end.
+"""Owns one ledger for the lifetime of the gateway: fences, replays, serves, and reopens it after a failure.
 
-`core.lifecycle` holds the tables of its states: how each end is answered, and whether the ledger is opened again.
+`core.lifecycle` has the tables of its states: how callers are answered after each event, and whether the ledger is
+reopened.
 """
 
 import asyncio
@@ -26,56 +27,57 @@ from oncegate.engine.recovery.world import World
 from oncegate.engine.shard import Shard
 from oncegate.ports import Followed, Mark
 
-# A ledger that failed is opened anew after this long, doubled up to a minute.
+# Delay before a failed ledger is reopened, doubled up to a minute.
 REOPEN_MS = 250
 REOPEN_MS_MAX = 60_000
-# Who stands by is of no use meanwhile.
+# Shorter maximum for standbys, which are useless during the pause.
 FOLLOW_MS_MAX = 2_000
-# A namespace that is DOWN is opened again after this long: a setting, a right or a folder may be mended by then.
+# Delay before a namespace that is DOWN is reopened: a setting, a right or a folder may be fixed by then.
 RETRY_MS = 60_000
-# The pause is this many times as long as the attempt was: damage at the end of a long ledger costs a tenth of a disk.
+# Pause relative to the length of the attempt: damage at the end of a long ledger costs a tenth of the disk's time.
 RETRY_PAUSES = 9
 RETRIED = "and opened again each minute"
-# How often the upkeep looks for what is due.
+# Interval of maintenance.
 MAINTENANCE_MS = 5_000
-# How often it is seen whether ids are to leave memory: at two million a second a million more came meanwhile.
+# Interval of checks for eviction: at two million ids a second, a million arrive in between.
 EVICTION_MS = 500
-# A ledger of a GiB is read in a few seconds: who recovers for longer is told of, and again each time it has passed.
+# A longer recovery is logged, once per interval. Reading a ledger of a GiB takes a few seconds.
 RECOVERING_MS = 60_000
 # The names of `Owner.state`.
 STATES = ("SERVING", "FULL", "STANDBY", "RECOVERING", "DOWN")
 
 
 class Owner:
-    """Keeps one namespace's shard serving.
+    """The owner of one namespace's ledger, which keeps its shard serving.
 
-    An opening that fails for want of descriptors, memory, threads or room is repeated soon, the first one too. One that
-    a person must mend is repeated each `RETRY_MS`: it checks all that a start checks, and damage stays untouched.
+    An opening that fails for a shortage of descriptors, memory, threads or room is soon retried, even the first one. An
+    error that a person must fix is retried every `RETRY_MS`; each attempt makes all checks of a start and leaves damage
+    untouched.
     """
 
     def __init__(self, world: World, namespace: str) -> None:
         self._world = world
         self.namespace = namespace
-        # The state but for conditions, which `life` adds; the event that the last opening ended by, and the cause of a
-        # state whose callers get it.
+        # The state without conditions, which `life` adds; the event that ended the last opening; the error for callers
+        # in states that return it.
         self._state = State.OPENING
         self._ended_by: Event | None = None
         self._cause: Exception | None = None
         self._namespace: Namespace | None = None
-        # What it follows, from the moment on when it begins to until it serves.
+        # The followed ledger while standing by; None once it serves.
         self._followed: Followed | None = None
         self._told_away = False
-        # The last durable mark of the shard that served last.
+        # The last durable ledger position of the previous shard.
         self._seen: Mark | None = None
-        # Why it was lost last, and since when nothing has served.
+        # The reason of the last loss, and the time since when nothing has served.
         self._reason = self._told_reason = ""
         self._recovering_ms = self._watched_ms = world.clock.monotonic_ms()
         self._due_ms = self._looked_at = 0
-        # What was answered, over all ownerships; how many there were, and how long the last recovery took.
+        # Counters over all ownerships; the number of ownerships, and the duration of the last recovery.
         self.counts = Counts(None if world.duplicates is None else world.duplicates.of(namespace))
         self.opened, self._recovery_ms = 0, 0
         self._unchecked_claims = UncheckedClaims(namespace, world.clock, world.observer, self._is_not_down)
-        # The end of the opening that is under way, or of the last one.
+        # Completes when the current opening ends.
         self._opening: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._own(), name=f"owner of {namespace}")
 
@@ -89,7 +91,7 @@ class Owner:
 
     @property
     def life(self) -> State:
-        """Returns the state, with the conditions that are in force now."""
+        """Returns the state under the current conditions."""
         if self._namespace is not None:
             self._namespace.home.group_commit.ending()  # the ledger may have ended meanwhile
         state = self._state
@@ -111,36 +113,36 @@ class Owner:
 
     @property
     def state(self) -> str:
-        """Returns SERVING, FULL (it serves, and the disk has no room for more), STANDBY, RECOVERING or DOWN."""
+        """Returns SERVING, FULL (serving, but the disk is full), STANDBY, RECOVERING or DOWN."""
         return ROWS[self.life].effect.shown
 
     @property
     def cause(self) -> Exception | None:
-        """Why callers are refused, in a state whose row has them get the cause; None in the others."""
+        """Returns the error for callers in states whose row returns the cause; None in other states."""
         if ROWS[self.life].effect.callers is not Callers.CAUSE:
             return None
         return self._cause or LedgerDown("the gateway is shutting down; nothing was written")
 
     @property
     def is_deleted(self) -> bool:
-        """Whether the namespace is stopped though the gateway goes on."""
+        """Returns whether the namespace was deleted while the gateway runs."""
         return self._state is State.STOPPED and self._cause is not None
 
     @property
     def recovery_ms(self) -> int:
-        """Tells for how long it has recovered, or stood by, so far; where it serves, how long the last time took."""
+        """Returns the duration of the current recovery or standby; of the last one while the shard serves."""
         if self.serving is not None or self.cause is not None:
             return self._recovery_ms
         return self._world.clock.monotonic_ms() - self._recovering_ms
 
     @property
     def standing(self) -> str:
-        """Says for whom it stands by, and how far it has read; empty where it does not stand by."""
+        """Describes the owner that it stands by for, and its read position; empty if it does not stand by."""
         return "" if self._followed is None else self._followed.standing()
 
     @property
     def reason(self) -> str:
-        """Says in one line why it recovers or is down, as the log does; empty where it does not, or opens at first."""
+        """Returns one line: why it recovers or is down. Empty otherwise, and at the first opening."""
         if self.state not in ("RECOVERING", "DOWN"):
             return ""
         error = self.cause or (None if self.serving is None else self._away())
@@ -148,25 +150,25 @@ class Owner:
 
     @property
     def unchecked(self) -> Unchecked | None:
-        """Returns what answers claims while the ledger is down; None: nothing does, they are refused."""
+        """Returns the handler of claims while the ledger is down; None: claims are refused."""
         return self._unchecked_claims.unchecked
 
     async def started(self) -> None:
-        """Returns once the shard serves; raises why it does not: Recovering where it is opened again soon."""
+        """Waits until the shard serves. Raises the reason if the opening fails; Recovering if it is soon retried."""
         if (cause := self.cause) is not None:
             raise cause.with_traceback(None)
         if self.serving is None:
             await asyncio.shield(self._opening)
 
     def stop(self, why: OncegateError) -> None:
-        """Takes nothing more, at once, because the namespace is deleted; `close` is to follow."""
+        """Stops accepting work immediately, because the namespace is deleted; `close` must follow."""
         self._take(Event.STOPPED)
         self._cause = why
         if self._namespace is not None:
             self._namespace.home.group_commit.close(why)
 
     async def close(self) -> None:
-        """Writes all that was taken, and closes the ledger."""
+        """Writes all accepted changes and closes the ledger."""
         self._take(Event.STOPPED)
         if self._namespace is not None:
             self._namespace.home.group_commit.close()
@@ -210,7 +212,7 @@ class Owner:
         return Reopen.NO if self._ended_by is None else ENDS[self._ended_by].effect.reopen
 
     def _failure(self, error: Exception) -> Event:
-        """Returns which event a failed opening is. Of a first one, all but want of resources is a person's to mend."""
+        """Maps the error of a failed opening to an event: at a first opening, few errors are retried soon."""
         if is_shortage(error):
             return Event.SHORT
         if isinstance(error, LedgerFenced):
@@ -221,7 +223,7 @@ class Owner:
         return Event.UNREACHED if isinstance(error, LedgerDown) else Event.SHORT
 
     def _take(self, event: Event, error: Exception | None = None) -> None:
-        """Goes on to the next state. `error`: what ended the ownership, or its opening; it is logged."""
+        """Moves to the next state. `error`: the end of the ownership or of its opening; logged."""
         self._state = AFTER[self._state, event].effect
         if self._state not in (State.DOWN, State.SUPERSEDED, State.STOPPED):
             self._cause = None
@@ -236,30 +238,30 @@ class Owner:
             event = Event.STANDS_BY
             self._state = AFTER[self._state, event].effect
         self._ended_by = event
-        # Damage stays the cause until it serves: that nothing can be read now does not make it less so. Frames would
-        # keep an index for as long as the namespace is DOWN.
+        # Damage stays the cause until the shard serves, even if later attempts fail for other reasons. The traceback is
+        # dropped: its frames would keep an index alive while the namespace is DOWN.
         stays = self._state is State.STOPPED or (isinstance(self._cause, Stop) and not isinstance(error, Stop))
         if self._reopens is Reopen.LATER and not stays:
             self._cause = without_frames(error)
 
     def _tell(self, error: Exception) -> None:
-        # As text: its traceback would keep the index of the shard that is lost, beside the next one.
+        # As text: the traceback would keep the index of the lost shard alive beside the next one.
         self._reason = str(error) or repr(error)
         self._told_reason = reason_of(error)
         name = "ledger_lost" if isinstance(error, OncegateError | OSError) or is_shortage(error) else "owner_failed"
         self._world.observer.event(name, namespace=self.namespace, **error_fields(error))
 
     def _lost(self, ending: Ending) -> None:
-        """Notes that nothing serves from now on. At once: what is still to be closed may hang."""
+        """Records at once that nothing serves any more, because closing the rest may hang."""
         if self._namespace is None:
-            return  # it was stopped, and is let go of: `_serve` raises the error
+            return  # stopped and closed: `_serve` raises the error
         self._recovering_ms = self._watched_ms = self._world.clock.monotonic_ms()
         if ENDS[ending.event].effect.reopen is Reopen.SOON:
             self._unchecked_claims.prepare(self._namespace)
         self._take(*ending)
 
     def _is_not_down(self) -> bool:
-        """Whether no claim may pass: the shard serves, or this gateway is not to answer for the namespace."""
+        """Returns whether claims may not pass: the shard serves, or this gateway must not answer for the namespace."""
         return ROWS[self.life].effect.callers is not Callers.AGAIN
 
     def _end_opening(self, error: Exception | None) -> None:
@@ -268,10 +270,10 @@ class Owner:
                 self._opening.set_result(None)
             else:
                 self._opening.set_exception(error)
-                self._opening.exception()  # perhaps nobody waits for it
+                self._opening.exception()  # marks it as retrieved if no caller waits
 
     async def _serve(self) -> None:
-        """Serves for one ownership: from fencing to the end of its group commit."""
+        """Runs one ownership, from fencing to the end of its group commit."""
         async with AsyncExitStack() as stack:
             shard = await self._open(stack)
             # A namespace of several shards will begin once each of them serves.
@@ -325,9 +327,9 @@ class Owner:
         self._followed = None
 
     def keep_up(self, now_ms: int) -> None:
-        """Does what is due of the shard's background work; every `EVICTION_MS` of the gateway's clock. Never raises.
+        """Runs the shard's background work that is due; called every `EVICTION_MS`. Never raises.
 
-        Where nothing was written since the last time, there is nothing to look for before the next maintenance.
+        If nothing was written since the last call, skips the shard until the next maintenance.
         """
         try:
             self._keep_up(now_ms)
@@ -357,7 +359,7 @@ class Owner:
         return None if self._namespace is None else self._namespace.home.opened.storage.away()
 
     def _tell_away(self, now_ms: int) -> None:
-        """Logs that the ledger is not there while nothing is written, and that it is again, once each."""
+        """Logs once that an idle ledger is unreachable, and once that it is reachable again."""
         away = None if self.serving is None else self._away()
         if away is not None and not self._told_away:
             self._reason, self._recovering_ms, self._watched_ms = str(away), now_ms, now_ms
@@ -367,7 +369,7 @@ class Owner:
         self._told_away = away is not None
 
     def _watch(self, now_ms: int) -> None:
-        """Tells of a namespace that recovers for long, and why; not from the owner's task, which may hang."""
+        """Logs a long recovery and its reason. Called by the gateway: the owner's own task may hang."""
         if self.state != "RECOVERING" or self._state is State.STOPPED or now_ms < self._watched_ms + RECOVERING_MS:
             return
         self._watched_ms, waited_ms = now_ms, now_ms - self._recovering_ms

@@ -1,4 +1,4 @@
-"""Replays a ledger into a shard's index: at a start, and for as long as a standby follows it."""
+"""Replays a ledger into a shard's index, at a start or continuously on a standby."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ from oncegate.ports import Replayed
 
 @dataclass(frozen=True)
 class Upkeep:
-    """Says what a replay needs that lasts: a clock, and up to which position the ledger was compacted meanwhile."""
+    """The inputs of a continuous replay: a clock, and the position up to which the ledger has been compacted."""
 
     clock_ms: Callable[[], int]
     compacted: Callable[[], int]
@@ -34,12 +34,12 @@ async def replay(
     *others: Callable[[int, Entry], None],
     upkeep: Upkeep | None = None,
 ) -> int:
-    """Applies a ledger's entries in a thread, while the loop reads them; `batches` are of `Ledger.replay(1)`.
+    """Applies a ledger's entries in a thread while the event loop reads them; `batches` is `Ledger.replay(1)`.
 
-    Arguments, result and errors as `rebuild`; `batches` is closed whatever happens.
+    Arguments, result and errors as `rebuild`. Always closes `batches`.
     """
     queue, loop = BatchQueue(), asyncio.get_running_loop()
-    # A thread of its own: one that waits for a reading must not have the last that could read.
+    # A dedicated thread: waiting for reads in a shared pool could occupy the last thread that could read.
     thread = ThreadPoolExecutor(1, thread_name_prefix="rebuilding")
     filling = asyncio.create_task(_fill(queue, batches))
     try:
@@ -53,7 +53,7 @@ async def replay(
 
 
 async def _fill(queue: BatchQueue, batches: AsyncGenerator[Sequence[Replayed], None]) -> None:
-    """Reads `batches` and closes them, in one task: a second cancelling may come while they are being closed."""
+    """Reads `batches` and closes them in one task, so that a second cancellation cannot interrupt the closing."""
     async with aclosing(batches):
         await queue.fill(batches)
 
@@ -69,11 +69,12 @@ def rebuild(
 ) -> int:
     """Applies a ledger's entries to `index` and `marks`; every open claim then has a full lease from `now_ms`.
 
-    Returns the bytes of entries since the ledger was last compacted. `others` see what is no claim's alone, too.
-    `upkeep`: the entries may come for days.
+    `others` are called with the entries that concern more than claims. `upkeep`: given for a continuous replay.
 
-    Raises KeyMismatch when the ledger was written with another key, LedgerDamaged when an entry cannot be read
-    or contradicts those before it. Nothing is written.
+    Returns the bytes of the entries since the last compaction of the ledger.
+
+    Raises KeyMismatch if the ledger was written with another key; LedgerDamaged if an entry cannot be read or
+    contradicts earlier ones. Writes nothing.
     """
     compacted, clock_ms = (upkeep.compacted, upkeep.clock_ms) if upkeep else (None, None)
     entries = Entries(batches, marks, key_check, compacted)
@@ -91,7 +92,7 @@ def rebuild(
 
 
 class Entries:
-    """Decodes a ledger's entries; `position` is the last one read, `size_bytes` of those that are no snapshot."""
+    """A decoder of a ledger's entries. position: of the last entry read. size_bytes: of entries except snapshots."""
 
     def __init__(
         self,
@@ -126,7 +127,7 @@ class Entries:
         return entry
 
     def _note_compaction(self) -> None:
-        """Lets go of what the owner lets go of when it has compacted its ledger."""
+        """Forgets the positions below a compaction by the owner, as the owner does."""
         if self._compacted is not None and (position := self._compacted()) > self._marks.compacted_to:
             self._marks.compacted(position)
             self.size_bytes = 0

@@ -1,4 +1,4 @@
-"""Makes of a ledger a shard that serves: its entries applied to an index, and a new epoch begun."""
+"""Turns a ledger into a serving shard: replays its entries into an index and begins a new epoch."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -27,10 +27,16 @@ async def opened_shard(
     counts: Counts,
     seen: Mark | None = None,
 ) -> Shard:
-    """Applies the ledger to an index, as it is or as it comes, and begins this epoch: only then is anything answered.
+    """Replays the ledger into an index, as a standby while it grows, and then begins a new epoch.
 
-    `seen`: the last mark that this process knows of it. `stack` closes what is opened beside. Raises what opening and
-    replaying do; LedgerDamaged: it does not hold what was seen, and nothing was appended; BadRequest: it holds no rows.
+    Args:
+        seen: the last ledger position that this process knows.
+        stack: closes what is opened in addition to the ledger.
+
+    Raises:
+        LedgerDamaged: the ledger does not contain `seen`; nothing was appended.
+        BadRequest: the ledger stores no rows.
+        Other errors as opening and replaying.
     """
     if followed.outputs is None:
         raise BadRequest(
@@ -55,7 +61,8 @@ async def opened_shard(
 
 
 def _require_seen(marks: Marks, namespace: str, seen: Mark | None) -> None:
-    """Raises LedgerDamaged where the ledger ends before what this process acknowledged: no witness need know of it."""
+    """Raises LedgerDamaged if the ledger has lost a position that this process acknowledged. Works without a `witness`
+    file."""
     if seen is None or seen.ledger != marks.ledger:
         return
     try:
@@ -70,7 +77,7 @@ def _require_seen(marks: Marks, namespace: str, seen: Mark | None) -> None:
 async def _old_ids(
     stack: AsyncExitStack, world: World, namespace: str, opened: OpenLedger, index: ShardIndex, marks: Marks
 ) -> RunFiles:
-    """Opens the runs of old ids, or makes them again."""
+    """Opens the runs of old ids, or rebuilds them."""
     assert opened.outputs is not None
     runs = await stack.enter_async_context(world.runs.open(namespace, opened))
     filters = world.limits.cold_filter, world.limits.cold_fpr
@@ -80,7 +87,7 @@ async def _old_ids(
 
 
 async def _begin_epoch(world: World, opened: OpenLedger, index: ShardIndex, marks: Marks) -> None:
-    """Appends the entry of this epoch, which fences every owner before; open leases begin anew."""
+    """Appends the entry of this epoch, which fences all earlier owners; restarts all open leases."""
     entry = Opened(opened.history.epoch, FUNCTION, key_check(opened.key), world.clock.wall_ms())
     marks.add(await opened.ledger.append([encode(entry)], []))
     index.claims.rows.reset_leases(world.clock.monotonic_ms())

@@ -1,17 +1,17 @@
-"""Tells a ledger that cannot be opened for now from one that cannot be opened at all."""
+"""Distinguishes temporary shortages of resources from errors that a person must fix."""
 
 import errno
 
 from oncegate.core.errors import LedgerFull
 
-# Descriptors, memory, threads, room: others give them back. What else the system says is for a person to mend.
+# Shortages of descriptors, memory, threads or disk space, which pass by themselves. Other errors need a person.
 _SHORT = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOSPC, errno.EDQUOT})
-# What CPython says where the system gives no thread; it has no class of its own.
+# CPython's message if the system provides no thread; there is no exception class for it.
 _NO_THREAD = "can't start new thread"
 
 
 def is_shortage(error: BaseException | None) -> bool:
-    """Tells whether an error, or one that caused it, is want of descriptors, memory, threads or room on the disk."""
+    """Returns whether an error or one of its causes is a shortage of descriptors, memory, threads or disk space."""
     while error is not None:
         if isinstance(error, LedgerFull | MemoryError):
             return True

@@ -1,4 +1,4 @@
-"""Lets claims of one namespace pass unchecked while its ledger is down, and notes that once it is there again."""
+"""Passes claims of a namespace unchecked while its ledger is down, and notes them in the ledger afterwards."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,38 +9,38 @@ from oncegate.engine.namespace import Namespace
 from oncegate.engine.policies.unchecked import ACTION, Tally, Unchecked, may_pass
 from oncegate.ports import Clock, Observer
 
-# What a gateway that dies has not said of its count; an outage of an hour is sixty lines.
+# Logging interval of the running total: a crash loses at most this much, and an hour's outage costs sixty lines.
 TOLD_MS = 60_000
 
 
 class UncheckedClaims:
-    """Passes claims between two ownerships of a ledger, by the settings that the namespace had last.
+    """Passes claims between two ownerships of a ledger, by the namespace's last settings.
 
-    It keeps no index of the shard that is lost. is_over: tells whether no claim may pass at this moment.
+    Does not keep the index of the lost shard alive. is_over: returns whether claims may not pass now.
     """
 
     def __init__(self, namespace: str, clock: Clock, observer: Observer, is_over: Callable[[], bool]) -> None:
         self._namespace, self._clock, self._observer, self._is_over = namespace, clock, observer, is_over
-        # What answers claims, and what will once the ledger is known to be down.
+        # The current handler of claims, and the one to use once the ledger is known to be down.
         self._unchecked: Unchecked | None = None
         self._prepared: Unchecked | None = None
         self._tally = Tally()
         self._noting: asyncio.Task[None] | None = None
         self._told = ""
-        # How many ids of the tally the log has, and when it may have more of them.
+        # Number of logged ids of the tally, and the earliest time of the next log line.
         self._told_ids = self._told_again_ms = 0
 
     @property
     def unchecked(self) -> Unchecked | None:
-        """Returns what answers claims now; None: they are refused."""
+        """Returns the current handler of claims; None: claims are refused."""
         return None if self._is_over() else self._unchecked
 
     def prepare(self, namespace: Namespace) -> None:
-        """Copies the necessary parts of a namespace that is lost, if its settings let claims pass; see `begin`."""
+        """Copies the necessary parts of a lost namespace if its settings let claims pass; see `begin`."""
         journal = namespace.home.journal
         if not may_pass(namespace.settings, journal.index.settings.position <= namespace.mark.position):
             return
-        # A request may still ask this one when another outage has begun, under another setting.
+        # A request may still use this handler during the next outage, under other settings: hence its own `is_over`.
         made = Unchecked(
             rates=namespace.rates,
             backlog=namespace.backlog,
@@ -59,31 +59,33 @@ class UncheckedClaims:
         self._prepared = made
 
     def begin(self) -> None:
-        """Lets claims pass from now on, if they may: the ledger is known to be down."""
+        """Starts to pass claims if `prepare` allowed it: the ledger is known to be down."""
         if self._prepared is not None:
             self._unchecked, self._prepared = self._prepared, None
             self._told_again_ms = 0
             self._observer.event("passing_unchecked", namespace=self._namespace)
 
     def stop(self) -> None:
-        """Lets none pass before this gateway has served again: another one owns the ledger, and may change settings."""
+        """Refuses claims until this gateway has served again: another owner may change the settings."""
         self._unchecked = self._prepared = None
 
     def end(self, namespace: Namespace) -> None:
-        """Lets none pass any more, and notes what has passed: another shard serves, and decides."""
+        """Stops passing claims, because a shard serves again, and notes the claims that passed."""
         self.stop()
         self.note(namespace)
 
     def tell(self, now_ms: int) -> None:
-        """Logs how much was passed that no ledger has yet, at once and then each `TOLD_MS` while it grows: a gateway
-        that dies before the ledger is back has no other word of it."""
+        """Logs the running total of ids that passed: at once, and then every `TOLD_MS` while it grows.
+
+        If the gateway dies before the ledger is available again, this is the only record.
+        """
         tally = self._tally
         if tally.ids != self._told_ids and now_ms >= self._told_again_ms:
             self._told_ids, self._told_again_ms = tally.ids, now_ms + TOLD_MS
             self._observer.event("unchecked_so_far", namespace=self._namespace, subject=tally.subject, count=tally.ids)
 
     def note(self, namespace: Namespace) -> None:
-        """Begins to note what was passed, if any was; also again what was refused before."""
+        """Starts to note the ids that passed, if any, including those of notes that failed."""
         tally = self._tally
         if tally.ids and (self._noting is None or self._noting.done()):
             self._tally, self._told_ids = Tally(), 0
@@ -99,13 +101,13 @@ class UncheckedClaims:
             self._tell(error)
 
     def _tell(self, error: Exception) -> None:
-        """Logs why what was passed is not noted yet, once for each reason: it is tried again every half second."""
+        """Logs why a note failed, once per reason: it is retried every half second."""
         if self._told != repr(error):
             self._told = repr(error)
             self._observer.event("unchecked_note_failed", namespace=self._namespace, **error_fields(error))
 
     async def close(self) -> None:
-        """Waits for the note that is under way, and tells what the ledger will never know."""
+        """Waits for the current note; logs the ids that the ledger will never have."""
         if self._noting is not None:
             await asyncio.gather(self._noting, return_exceptions=True)
         tally = self._tally

@@ -1,4 +1,4 @@
-"""Holds what every shard of one gateway shares."""
+"""The environment that all shards of a gateway share."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,16 +10,16 @@ from oncegate.engine.producer_requests import Note
 from oncegate.index.shard import ShardIndex
 from oncegate.ports import Clock, Ledgers, Observer, RunFolders, Standbys
 
-# Openings side by side: each waits for some seven syncs of the disk, and takes a thread and some descriptors meanwhile.
+# Limit of concurrent openings: each waits for some seven disk syncs, and uses a thread and some descriptors.
 OPENINGS = 16
 
 
 @dataclass
 class World:
-    """Holds what every shard of one gateway shares. `standbys`: the ledgers, where it stands by for their owner.
+    """The environment that all shards of a gateway share.
 
-    duplicates: where they are logged one by one; None: nowhere. draining: why no new work is taken, as the operator who
-    drains the gateway has written; None: it is taken.
+    standbys: the ledgers, if this gateway can stand by for their owner. duplicates: the log of single duplicates; None:
+    no log. draining: the note of the operator who drained the gateway; None: the gateway accepts new work.
     """
 
     ledgers: Ledgers
