@@ -1,1 +1,1 @@
-"""Appends to the ledger, as its only caller while a shard serves."""
+"""Writes to the ledger: the only caller of `Ledger.append` while a shard serves."""

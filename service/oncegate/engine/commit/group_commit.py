@@ -1,9 +1,9 @@
 """Appends groups of changes to the ledger, one append at a time; answers wait for their entry.
 
-A group is closed when the append before it has returned. `core.lifecycle.ENDS` is the table of how an append can end,
-and what its callers and those that wait behind it get. Of a refused change, `ChangeQueue` finds which one it is.
+A group is closed when the previous append returns. `core.lifecycle.ENDS` is the table of how an append can end, and of
+the error for callers in flight and waiting. When the ledger refuses one change of a group, `ChangeQueue` finds it.
 
-Between two appends there may be other work on the same turn (`BetweenAppends`): the snapshotter's.
+Other work may run between two appends (`BetweenAppends`), for example the snapshotter's.
 """
 
 import asyncio
@@ -29,25 +29,29 @@ _IN_DOUBT = "the ledger ended during an append; whether this was written is unkn
 
 
 class BetweenAppends(Protocol):
-    """Does work between two appends, a turn at a time. No append is under way when a turn begins."""
+    """Work that runs between two appends, one turn at a time. No append is in flight when a turn begins."""
 
     def due_ms(self) -> int | None:
-        """Returns after how many ms the next turn is due; 0 or less: now; None: not before `GroupCommit.wake`."""
+        """Returns the milliseconds until the next turn is due; 0 or less: now; None: not before `GroupCommit.wake`."""
 
     async def turn(self) -> None:
         """Does a few milliseconds of work; may call `append_all` or `append_next`. Must not raise."""
 
     async def stop(self) -> None:
-        """Ends the work once no append will follow; returns when nothing of the work is under way any more."""
+        """Stops the work, as no append will follow; returns once nothing of it is running."""
 
 
 class GroupCommit:
-    """Appends groups of changes to the ledger, and lets answers wait until their entry is durable.
+    """The queue of changes for the ledger's appends, and of the answers that wait until their entry is durable.
 
-    The only caller of `Ledger.append` once a shard serves; lives on one event loop. `mark`: the last durable position.
-    `next_position`: that of the next entry submitted. `between`: the work between appends, none at first. `room`: what
-    the ledger has of it. `counts`: takes how appends ended, and how long and large they were. `end`: the ledger's,
-    which a failed append writes.
+    The only caller of `Ledger.append` once a shard serves. Runs on one event loop.
+
+    mark: the last durable position.
+    next_position: position of the next submitted entry.
+    between: the work between appends; None at first.
+    room: the ledger's free space.
+    counts: receives the outcome, duration and size of each append.
+    end: how the ledger ended; a failed append writes it.
     """
 
     def __init__(
@@ -69,38 +73,38 @@ class GroupCommit:
         self._waiters = Waiters()
         storage = Storage() if storage is None else storage
         self.room = Room(clock, storage.free_bytes)
-        # How often what others had submitted was undone with a change that was refused: it may be decided again.
+        # How often changes of other submitters were undone with a refused one; their requests may be decided again.
         self.undone = 0
-        # Whether a newer owner is noticed by an append alone.
+        # True if only an append detects a newer owner.
         self.fenced_by_appends = storage.fenced_by_appends
         self.between: BetweenAppends | None = None
-        # Called once with the end, perhaps long before `run` returns: an append may hang.
+        # Called once when the ledger ends. An append may hang, so `run` may return much later.
         self.when_ended: Callable[[Ending], None] = _ignored
-        # Why nothing more is taken, though what was taken is written.
+        # Set once no more is accepted: the error for new callers. Everything accepted before is still written.
         self.stopping: OncegateError | None = None
-        # Not the ledger's own: that one runs ahead by what this loop has not yet taken note of.
+        # A copy: the ledger's own mark runs ahead of the appends that this loop has processed.
         self.mark = ledger.mark
         self.next_position = self.mark.position + 1
-        # The last position that an append has begun to write.
+        # The last position of the append in flight, or of the last one.
         self._begun = self.mark.position
-        # Up to where it is unknown what is written, once callers have the end of the ledger; None before.
+        # Last position whose outcome is unknown; set when the ledger's end is reported, None before.
         self._in_doubt_to: int | None = None
         marks.add(self.mark)
 
     @property
     def open(self) -> bool:
-        """Whether something can be written now."""
+        """True while an append is possible."""
         return self.stopping is None and not self.room.full and self.ending() is None
 
     @property
     def queued(self) -> tuple[int, int]:
-        """Counts the changes that wait for the next append, and the answers that wait for one to end."""
+        """Returns (changes queued for the next append, answers waiting for one to end)."""
         return len(self._queue.changes), len(self._waiters)
 
     def check(self, *, ends: bool = False) -> None:
-        """Raises why nothing can be written now, if so: LedgerFull, why the ledger has ended, or why it is closed.
+        """Raises LedgerFull, the ledger's end or the reason for the shutdown, if nothing can be written now.
 
-        `ends`: what is to be written ends something, so that the ledger may have room kept for it.
+        ends: the entry completes or releases something, so it may use the reserved disk space.
         """
         if self.end.ending is not None and (ending := self.ending()) is not None:
             raise ending.again()
@@ -116,7 +120,7 @@ class GroupCommit:
         undo: Callable[[], None],
         settle: Callable[[], None],
     ) -> int:
-        """Queues entries that the index has applied already, at `next_position` and on; returns their last position.
+        """Queues entries that the index has applied, from `next_position` on; returns their last position.
 
         Neither list may be changed afterwards.
         """
@@ -126,10 +130,12 @@ class GroupCommit:
         return self.next_position - 1
 
     async def durable(self, position: int) -> None:
-        """Returns once `position` is durable; raises what became of it otherwise.
+        """Returns once `position` is durable.
 
-        LedgerFull: it was not written. What the ledger refuses of a change: the same, told to its submitter alone.
-        LedgerDown: unknown; then nothing is answered any more, whatever it rests on.
+        Raises:
+            LedgerFull: nothing was written.
+            LedgerDown: the outcome is unknown; no further answer is given, on any position.
+            If the ledger rejects a change, its submitter alone gets the ledger's refusal; the others get LedgerFull.
         """
         if position <= self.mark.position and (self.end.ending is None or self.ending() is None):
             return
@@ -138,7 +144,7 @@ class GroupCommit:
         await waiter
 
     def wait(self, position: int, waiter: "asyncio.Future[None]", span: TraceSpan | None = None) -> None:
-        """Lets `waiter` end as `durable` of this position does; `span`: of the request that waits."""
+        """Resolves `waiter` as `durable(position)` would end; `span` is the span of the waiting request."""
         if self.end.ending is not None and (ending := self.ending()) is not None:
             is_in_doubt = position <= (self._in_doubt_to or 0)
             waiter.set_exception(LedgerDown(_IN_DOUBT) if is_in_doubt else ending.again())
@@ -148,30 +154,31 @@ class GroupCommit:
             self._waiters.add(position, waiter, span)
 
     async def all_durable(self) -> None:
-        """Waits for everything submitted so far, as `durable` does: what an answer rests on that denies something."""
+        """Waits until everything submitted so far is durable, as a refusal must; raises as `durable`."""
         await self.durable(self.next_position - 1)
 
     @property
     def next_append(self) -> int:
-        """Tells the first position that no append has begun to write yet."""
+        """Returns the first position that no append has begun to write."""
         return self._begun + 1
 
     async def owned(self, since: int) -> None:
-        """Waits for an append that began after `since` was `next_append`, where appends alone tell who the owner is.
+        """Waits for an append that began when `next_append` was `since` or later, if only appends detect a newer owner.
 
-        An owner that was followed while it slept learns it so before it tells what it remembers. Raises as `durable`.
+        An owner that was superseded while it was suspended thus finds out before it answers from stale memory. Raises
+        as `durable`.
         """
         if self.fenced_by_appends and self.mark.position < since:
             await self.durable(self._proof(since))
 
     def _proof(self, since: int) -> int:
-        """Returns the position to wait for: of a probe, where nothing is on its way that would do."""
+        """Returns the position to wait for: `since` if it is queued already, else that of a new probe."""
         if self.next_position > since:
             return since
         return self.probe()
 
     def probe(self) -> int:
-        """Appends an entry without meaning, which finds out whether the ledger takes one; returns its position.
+        """Appends an entry without effect, to test whether the ledger accepts one; returns its position.
 
         Raises as `check`.
         """
@@ -184,7 +191,7 @@ class GroupCommit:
     async def run(self) -> None:
         """Appends groups until closed and drained; returns early when the ledger has ended.
 
-        Whatever raises here has the same end: all waiters get an error, and the work between appends is stopped.
+        Any exception here ends the ledger too: all waiters get an error, and the work between appends is stopped.
         """
         try:
             while self.ending() is None:
@@ -209,9 +216,9 @@ class GroupCommit:
                 await self.between.stop()
 
     async def _probe(self) -> None:
-        """Tries one entry, where the disk says that there is room besides what is kept; then all goes on."""
+        """Appends one probe if the disk has free space beyond the reserve; its success ends the full state."""
         self.room.leave_alone()
-        if self._queue.changes:  # what ends something is not to be refused with the probe
+        if self._queue.changes:  # completes and releases must not be refused with the probe
             await self.append_next()
         if self.ending() is None and self.room.measure():
             position = self._submit_probe()
@@ -220,7 +227,7 @@ class GroupCommit:
                 self.room.end_full()
 
     async def _wait(self, wait_ms: int | None) -> None:
-        """Waits until something is submitted, at most so long; None: for as long as it takes."""
+        """Waits until something is submitted, for at most `wait_ms`; None: without a limit."""
         self._wake.clear()
         if wait_ms is None:
             await self._wake.wait()
@@ -233,21 +240,21 @@ class GroupCommit:
             woken.cancel()
 
     def wake(self) -> None:
-        """Looks again whether work between appends is due."""
+        """Makes `run` check again whether work between appends is due."""
         self._wake.set()
 
     @property
     def fits_one_group(self) -> bool:
-        """Tells whether one append may hold all that waits for one."""
+        """Returns whether one append may hold everything that is queued."""
         return self._queue.fits_one_group
 
     async def append_all(self) -> None:
-        """Appends all that waits as one group; for work between appends, where `fits_one_group`."""
+        """Appends everything queued as one group; for work between appends, and only if `fits_one_group`."""
         if self._queue.changes:
             await self._append(self._queue.take_all())
 
     async def append_next(self) -> None:
-        """Appends the next group of what waits; where nothing does, lets others have the loop once."""
+        """Appends the next group; if none is queued, yields to the event loop once."""
         if self._queue.changes:
             await self._append(self._queue.take_group())
         else:
@@ -280,7 +287,7 @@ class GroupCommit:
                 self._settle(group, mark)
 
     def _settle(self, group: list[Change], mark: Mark) -> None:
-        """Lets everyone go on who waits for what the ledger has taken."""
+        """Completes the changes of a durable group and releases the answers that waited for it."""
         self.mark = mark
         self._marks.add(mark)
         self._queue.taken(len(group))
@@ -289,14 +296,15 @@ class GroupCommit:
         self._waiters.release(mark.position)
 
     def _refuse(self, group: list[Change], error: LedgerFull) -> None:
-        """Takes the index back to what is durable: nothing was written."""
+        """Undoes everything that is not durable, since nothing was written, and begins the full state."""
         self._counts.add(APPENDS_REFUSED)
         self._undo(group)
         self.room.begin_full(error)
         self._waiters.fail(self.room.refusal)
 
     def _refuse_part(self, group: list[Change], error: AppendRefused) -> None:
-        """Goes on with fewer of a group at a time; of one change, undoes it and says why to its submitter."""
+        """Queues a refused group again, to be appended in smaller parts; a lone change is undone, and its submitter
+        gets the refusal."""
         self._counts.add(APPENDS_REFUSED)
         if len(group) > 1:
             self._begun = self.mark.position
@@ -309,14 +317,15 @@ class GroupCommit:
         self._waiters.fail(undone, culprit, error.refusal)
 
     def _undo(self, group: list[Change]) -> None:
-        """Undoes a group and all that waits behind it, newest change first."""
+        """Undoes a group and all changes queued after it, newest first."""
         for change in reversed(group + self._queue.take_all()):
             change.undo()
         self.next_position = self.mark.position + 1
         self._begun = self.mark.position
 
     def ending(self) -> Ending | None:
-        """Returns how the ledger has ended, and lets callers have it that wait; None: it goes on, or was closed."""
+        """Returns how the ledger ended, and reports it to waiting callers the first time; None: it has not, or was
+        closed."""
         ending = self.end.ending
         if ending is None or ending.event is Event.STOPPED:
             return None
@@ -325,17 +334,18 @@ class GroupCommit:
         return ending
 
     def write_end(self, event: Event, error: OncegateError) -> None:
-        """Ends the ledger, if it has not ended, and lets callers have its end at once."""
+        """Records the ledger's end, unless it has ended already, and reports it to waiting callers at once."""
         self.end.write(event, error)
         self.ending()
 
     def _report(self, ending: Ending) -> None:
-        """Lets all callers have what `ENDS` has for the event, and `run` return."""
+        """Fails all waiting callers as `ENDS` lists for the event, and makes `run` return."""
         event, error = ending
         outcome = ENDS[event].effect
         self._in_doubt_to = 0
         if outcome.in_flight is AppendOutcome.UNKNOWN and outcome.waiting is not AppendOutcome.UNKNOWN:
-            # The error of an end beside appends does not say that the append under way may be written.
+            # The error of an end that was detected beside appends does not show whether the append in flight was
+            # written.
             self._in_doubt_to = self._begun
             self._waiters.fail_to(self._begun, LedgerDown(_IN_DOUBT))
         self._waiters.fail(error)
@@ -343,8 +353,10 @@ class GroupCommit:
         self.when_ended(ending)
 
     def close(self, refusal: OncegateError | None = None) -> None:
-        """Takes nothing more; `run` returns when all that was submitted is written. `refusal`: what is raised instead
-        of that the gateway is shutting down."""
+        """Refuses further changes; `run` returns once everything submitted is written.
+
+        refusal: the error to raise from now on; None: the gateway is shutting down.
+        """
         if self.stopping is None or refusal is not None:
             self.stopping = refusal or LedgerDown("the gateway is shutting down; nothing was written")
         self._wake.set()

@@ -1,4 +1,4 @@
-"""Records decisions in the index and the ledger; what every use case of a shard stands on."""
+"""Records decisions in the index and queues them for the ledger; all use cases of a shard share one journal."""
 
 import secrets
 from collections.abc import Callable, Sequence
@@ -23,9 +23,10 @@ from oncegate.ports import Clock, Observer, OutputChange
 
 @dataclass
 class Journal:
-    """Records decisions in the index and queues them for the ledger, in that order, without awaiting in between.
+    """Applies decisions to the index and queues them for the ledger, in that order, without an await in between.
 
-    `size_bytes`: of the entries recorded since the last compaction. `rates`: of what the namespace may bring in.
+    size_bytes: of the entries recorded since the last compaction.
+    rates: the namespace's rate limits.
     """
 
     namespace: str
@@ -42,13 +43,13 @@ class Journal:
         self.rates = Rates(self.limits, self.clock, self.counts.add)
 
     def wall_ms(self) -> int:
-        """Returns the ledger's clock: the wall's, and never behind what stands in the ledger already."""
+        """Returns the ledger's clock: the wall clock, but never less than the latest time recorded in the ledger."""
         return max(self.clock.wall_ms(), self.index.claims.wall_ms)
 
     def record(self, entries: Sequence[Entry], outputs: Sequence[OutputChange] = ()) -> int:
         """Applies entries to the index and queues them, with their outputs, as one change; returns the last
         position."""
-        # Encoded first: an entry that cannot be must not be in the index either.
+        # Encode first: an entry that cannot be encoded must not be in the index either.
         bodies = [encode(entry) for entry in entries]
         self.size_bytes += sum(map(len, bodies))
         position, now_ms = self.group_commit.next_position, self.clock.monotonic_ms()
@@ -57,21 +58,23 @@ class Journal:
         return self.group_commit.submit(bodies, outputs, *self._apply_all(position, entries, now_ms))
 
     def position_of(self, number: int) -> int:
-        """Returns the position of the entry with this number, from 0, among those that are recorded next."""
+        """Returns the position that the n-th of the next recorded entries will get, counted from 0."""
         return self.group_commit.next_position + number
 
     def times(self, made_ms: NDArray[np.uint64] | None) -> IdTimes:
-        """Returns when ids were made, and up to when they are past; None: they do not say it."""
+        """Returns the creation times of ids and the time before which they are stale; `NO_TIMES` if they carry none."""
         settings = self.index.settings.in_force
         past = 0 if made_ms is None else past_ms(settings.horizon_ms, settings.known_from_ms, self.wall_ms())
         return NO_TIMES if made_ms is None or not past else IdTimes(made_ms, past)
 
     def record_together(self, claims: Sequence[Claimed], made_ms: NDArray[np.uint64] | None) -> tuple[ClaimBatch, int]:
-        """Decides on and records new claims at once, each with all its ids as `fresh`; returns the first position.
+        """Decides on new claims and records those granted, as one change; each claim has all its ids as `fresh`.
 
-        made_ms: of all their ids, one claim's after the other's; None: they do not say it.
+        made_ms: creation times of all their ids, concatenated by claim; None: the ids carry no time.
 
-        Raises what `claim_many` does, before any effect.
+        Returns: the decisions, and the position of the first entry.
+
+        Raises: as `claim_many`, before any effect.
         """
         first = self.group_commit.next_position
         claim_batch = claim_many(self.index.claims, first, claims, self.clock.monotonic_ms(), self.times(made_ms))
@@ -86,7 +89,7 @@ class Journal:
         return claim_batch, first
 
     def _apply_all(self, position: int, entries: Sequence[Entry], now_ms: int) -> tuple[Undo, Undo]:
-        """Applies all of them or none; returns what takes them back, and what settles them."""
+        """Applies all entries or none; returns the functions that undo and settle them."""
         changes: list[tuple[Undo, Undo]] = []
 
         def undo() -> None:

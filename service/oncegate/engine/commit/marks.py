@@ -1,6 +1,6 @@
-"""Remembers every mark that this ledger gave, in 16 bytes each, so that one brought back can be found.
+"""Remembers every ledger position that was issued, in 16 bytes each, to check those that clients bring back.
 
-Of those below the last compaction nothing is left but that the ledger stands beyond them.
+Positions below the last compaction are dropped. For these, only the fact that the ledger is past them is known.
 """
 
 from array import array
@@ -12,10 +12,10 @@ from oncegate.ports import Mark
 
 
 class Marks:
-    """Remembers position and chain at the end of every append, and checks marks that clients bring back.
+    """The position and chain at the end of every append.
 
-    `predecessors`: ids that the ledger had before it was restored or accepted. `compacted`: up to which position a
-    snapshot replaced its entries before it was opened.
+    predecessors: ids that the ledger had before it was restored or accepted.
+    compacted: position up to which a snapshot had replaced its entries when it was opened.
     """
 
     def __init__(self, ledger: bytes, predecessors: Sequence[bytes] = (), compacted: int = 0) -> None:
@@ -27,40 +27,40 @@ class Marks:
 
     @property
     def ledger(self) -> bytes:
-        """The ledger's id."""
         return self._ledger
 
     @property
     def last(self) -> Mark:
-        """The last durable mark; position 0 before the first append."""
+        """The last durable ledger position; 0 before the first append."""
         if not self._positions:
             return Mark(self._ledger, 0, bytes(8))
         return Mark(self._ledger, self._positions[-1], self._chains[-1].to_bytes(8, "little"))
 
     @property
     def compacted_to(self) -> int:
-        """The position up to which a snapshot replaced the entries; 0: they are all there."""
+        """The position up to which a snapshot replaced the entries; 0: all entries are kept."""
         return self._compacted
 
     def add(self, mark: Mark) -> None:
-        """Remembers a durable mark; no effect when it is the last one known."""
+        """Adds a durable ledger position, unless it is the last one already."""
         if mark.position and (not self._positions or mark.position > self._positions[-1]):
             self._positions.append(mark.position)
             self._chains.append(int.from_bytes(mark.chain, "little"))
 
     def compacted(self, position: int) -> None:
-        """Forgets the marks below `position`, whose entries a snapshot replaced: any of there passes from now on."""
+        """Drops the marks below `position`, whose entries a snapshot replaced; `require` accepts any mark below it from
+        now on."""
         at = bisect_left(self._positions, position)
         del self._positions[:at], self._chains[:at]
         self._compacted = position
 
     def is_of_predecessor(self, mark: Mark) -> bool:
-        """Tells whether it was given under an id that this ledger has given up: it knowingly goes on without what it
-        lost."""
+        """Returns whether the mark carries an id that this ledger has given up: an operator accepted the loss since."""
         return mark.ledger in self._predecessors
 
     def holds(self, mark: Mark) -> bool:
-        """Tells whether the history of this ledger goes through the mark, whatever the mark's id; not known: False."""
+        """Returns whether this ledger's history contains the mark's position and chain, whatever its id; False if
+        unknown."""
         at = bisect_left(self._positions, mark.position)
         return at < len(self._positions) and self._at(at) == _position_and_chain(mark)
 
@@ -68,7 +68,7 @@ class Marks:
         return self._positions[at], self._chains[at]
 
     def require(self, mark: Mark) -> None:
-        """Raises LedgerBehind unless this ledger once stood just there, as far as that can still be known."""
+        """Raises LedgerBehind unless the mark is in this ledger's history, or below the last compaction."""
         if mark.ledger != self._ledger:
             raise LedgerBehind(
                 f"the mark is of ledger {mark.ledger.hex()}, this one is {self._ledger.hex()}: "

@@ -1,14 +1,14 @@
-"""Says who wrote the rows that go into topics elsewhere, for records that have headers which tell it.
+"""Names the writer of rows in topics elsewhere, for the headers of their records.
 
 producer                                      epoch               sequence
 producer:NAME                                 the producer's      the source's own
-batch:["APP","TOPIC","WRITE_ID"]              the batch's version the row's place among all rows of the batch
-batch:["APP","TOPIC","WRITE_ID","VERSION"]    0                   the same, where the version is no number below 2^64
-attempt:TOKEN                                 the call            the row's place among all that the call has written
+batch:["APP","TOPIC","WRITE_ID"]              the batch's version the row's index in the batch
+batch:["APP","TOPIC","WRITE_ID","VERSION"]    0                   the same; for a version that is no number < 2^64
+attempt:TOKEN                                 the call            the row's index among all that the call wrote
 
-The names of a batch are JSON without blanks, characters beyond ASCII as they are; a token is 32 hex digits. Two
-batches, producers or calls have never the same text and epoch. What a repeat writes is told as what it repeats would
-have been: all of it stands in the request, and in what the ledger knows of its call.
+The names of a batch are JSON without blanks; characters beyond ASCII are not escaped. A token is 32 hex digits. Two
+batches, producers or calls never share both text and epoch. A repeat gets the origin of the original write: all of it
+follows from the request and from the ledger's record of its call.
 """
 
 import json
@@ -26,7 +26,7 @@ _EPOCHS = 1 << 64
 
 
 def of_batch(namespace: str, name: Name, first: int = 0) -> Origin:
-    """Tells the origin of a named batch's rows; `first`: how many of them stand before these."""
+    """Returns the origin of a named batch's rows; `first`: how many rows of the batch precede these."""
     named = [name.app, name.topic, name.write_id]
     epoch = int(name.version) if _NUMBER.fullmatch(name.version) else _EPOCHS
     if epoch >= _EPOCHS:
@@ -38,10 +38,10 @@ def of_batch(namespace: str, name: Name, first: int = 0) -> Origin:
 def of_rows(
     namespace: str, request: ProduceRequest, rows: NDArray[np.int64] | None = None, before: tuple[Span, ...] = ()
 ) -> Origin:
-    """Tells the origin of rows that are written at once.
+    """Returns the origin of rows that are written at once.
 
-    `rows`: int64, which of the request's are written, ascending; None: all. `before`: what earlier tries of the very
-    call have written.
+    rows: int64, ascending, the indices of the request's rows that are written; None: all.
+    before: the spans that earlier tries of the same call wrote.
     """
     sequenced = request.sequenced
     if sequenced is not None:

@@ -1,4 +1,4 @@
-"""Reads where rows lie from the entries that wrote them: the index knows a request's rows, the ledger their order."""
+"""Looks up row offsets in the log entries that wrote them; the index only knows which request wrote a row."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -17,31 +17,31 @@ from oncegate.index.claims.firsts import Firsts
 from oncegate.index.claims.results import Located
 from oncegate.ports import Ledger, Replayed, RowPlaces, RowRange
 
-# The longest wait for places that the request does not ask for: they are read one request at a time.
+# Longest wait for places that a request did not ask for: entries are read one request at a time.
 UNASKED_MS = 2_000
-# Ranges of entries that wrote rows elsewhere, and of producers' calls, the newest, some 3 MB: most retries come within
-# seconds, and reading asks a broker.
+# Number of newest ranges kept in memory, about 3 MB, for rows elsewhere and calls of producers. Most retries come
+# within seconds, and a read needs a broker.
 REMEMBERED = 16_384
 
 
 class Places:
-    """Completes what the index knows of the firsts of duplicates, an entry at a time and one request at a time.
+    """A reader of log entries that adds offsets to the known firsts of duplicates. Entries are read one at a time.
 
-    `elsewhere`: rows go to topics that are not the ledger's own: their offsets are beside the entries (`RowPlaces`),
-    and those that the index counts are no offsets there.
+    elsewhere: rows are in topics that are not the ledger's own. Their offsets are beside the entries (`RowPlaces`);
+    those that the index counts are not valid there.
     """
 
     def __init__(self, ledger: Ledger, marks: Marks, elsewhere: bool = False) -> None:
         self._ledger = ledger
         self.elsewhere = elsewhere
         self._marks = marks
-        # A segment may be read for each; requests that are not asking for places wait for none of it.
+        # A read may scan a whole segment. Requests that did not ask for places don't wait for it.
         self._reading = asyncio.Lock()
         self._newest: dict[int, tuple[RowRange, ...]] = {}
         self._ranges = 0
 
     def remember(self, position: int, places: RowPlaces) -> None:
-        """Remembers the places of rows that a durable entry, or the call that it completed, wrote."""
+        """Keeps in memory where a durable entry, or the call that it completed, wrote its rows."""
         if places.is_known():
             self._newest[position] = places.ranges
             self._ranges += len(places.ranges)
@@ -49,10 +49,10 @@ class Places:
             self._ranges -= len(self._newest.pop(next(iter(self._newest))))
 
     async def located(self, firsts: Firsts, deadline: Deadline) -> Located:
-        """Returns all that is known once the entries are read; what they rest on is durable.
+        """Reads the entries and returns the completed places; everything they depend on must be durable.
 
-        What was compacted, cannot be read or is not read before the deadline stays unknown: an answer was given
-        already.
+        Places stay unknown if their entry was compacted, cannot be read or is not read before the deadline. That is no
+        error: the request itself is already decided.
         """
         located = firsts.located
         for unread in firsts.unread:
@@ -68,9 +68,9 @@ class Places:
         return located
 
     async def ranges(self, positions: Sequence[int], deadline: Deadline) -> tuple[RowRange, ...]:
-        """Returns the ranges of all rows that the entries at these positions wrote.
+        """Returns the ranges of all rows that the entries at `positions` wrote.
 
-        Empty: not all of it is known, or not before the deadline.
+        Returns an empty tuple if any of them is unknown or is not read before the deadline.
         """
         found: list[RowRange] = []
         for position in positions:
@@ -87,27 +87,31 @@ class Places:
     async def of_call(self, call: tuple[int, int, int], completed: int, deadline: Deadline) -> tuple[RowRange, ...]:
         """Returns the ranges of all rows that a producer's call wrote together with the claim of their sequences.
 
-        `call`: numbers of producer, epoch and call; `completed`: the position of the entry that ended the call.
-        Empty: not all of it is known, or not before the deadline, or it wrote nothing with its claim.
+        Returns an empty tuple if any of them is unknown, is not read before the deadline, or was not written with the
+        claim.
+
+        call: numbers of producer, epoch and call.
+        completed: position of the entry that ended the call.
         """
         if (ranges := self._newest.get(completed)) is not None:
             return ranges
         read = await self._read(completed - 1, deadline)
         entry = None if read is None else decode(read.body)
-        # A call that ended otherwise has another entry before its end.
+        # Calls that ended in another way have a different entry before their end.
         if not isinstance(entry, SequencesClaimed) or (entry.producer_id, entry.epoch, entry.call) != call:
             return ()
         return await self.ranges(range(completed - 1 - entry.written_before, completed - 1), deadline)
 
     def _places_in(self, read: Replayed) -> RowPlaces | None:
-        """Returns the places of an entry's rows; None: it has no rows, or did not record them."""
+        """Returns the places of an entry's rows; None if it has no rows or recorded no places."""
         entry = None if self.elsewhere else decode(read.body)
         if isinstance(entry, Produced):
             return RowPlaces((RowRange(entry.topic, entry.partition, entry.first_offset, entry.rows),))
         return read.places
 
     async def _read(self, position: int, deadline: Deadline) -> Replayed | None:
-        """Reads an entry; None: there is none any more, it cannot be read, or not before the deadline."""
+        """Returns the entry at `position`; None if it was compacted, cannot be read or was not read before the
+        deadline."""
         if position <= self._marks.compacted_to or (deadline.left_ms is not None and deadline.left_ms <= 0):
             return None
         try:
@@ -121,14 +125,15 @@ class Places:
 
 
 async def _first(batches: AsyncGenerator[Sequence[Replayed], None], position: int) -> Replayed | None:
-    """The entry at a position, which is the first of a replay from there unless a snapshot has taken its place."""
+    """Returns the first replayed entry if it is at `position`; otherwise a snapshot has replaced that entry, and the
+    result is None."""
     async for batch in batches:
         return batch[0] if batch[0].position == position else None
     return None
 
 
 def place(located: Located, at: I64, places: RowPlaces, rows: I64) -> None:
-    """Sets the places of the ids at `at` to those of these rows of an entry; leaves unknown ones as they are."""
+    """Writes the places of entry rows `rows` into `located` at the indices `at`; unknown places leave it unchanged."""
     if (of_rows := places.of_rows()) is None:
         return
     ranges, offsets = of_rows
@@ -142,14 +147,14 @@ def place(located: Located, at: I64, places: RowPlaces, rows: I64) -> None:
 
 
 def offsets_in(entry: Produced, ids: U64) -> I64:
-    """Finds the offset of each of `ids`, shape (n, 2), in what an entry wrote; -1: it did not, or does not say
-    where."""
+    """Returns the offset that the entry wrote each of `ids` (n, 2) at, int64[n]; -1: not written by it, or not
+    recorded."""
     rows = rows_in(entry, ids)
     return np.where(rows >= 0, entry.first_offset + rows, -1)
 
 
 def rows_in(entry: Produced, ids: U64) -> I64:
-    """Finds which of an entry's rows each of `ids`, shape (n, 2), is; -1: none, or the entry does not record it."""
+    """Returns the row in the entry of each of `ids` (n, 2), int64[n]; -1: not in the entry, or not recorded."""
     fresh, taken = (np.frombuffer(raw, np.uint64).reshape(-1, 2) for raw in (entry.fresh, entry.taken))
     order = _order(entry, len(fresh), len(taken))
     if order is None:
@@ -162,7 +167,7 @@ def rows_in(entry: Produced, ids: U64) -> I64:
 
 
 def _order(entry: Produced, fresh: int, taken: int) -> I64 | None:
-    """Where the fresh ids, then the taken ones stand among the rows; None: the entry is older than that is said."""
+    """Returns the row of each fresh id, then of each taken one; None if the entry is too old to record it."""
     if not fresh or not taken:
         return np.arange(fresh + taken, dtype=np.int64)
     taken_at = np.frombuffer(entry.taken_at, np.uint32).astype(np.int64)

@@ -1,6 +1,6 @@
-"""Lets answers wait until what they rest on is durable, and until it is proven that no newer owner has the ledger.
+"""Delays answers until the entries they depend on are durable, and until no newer owner can have the ledger.
 
-The only other rule here is shadow mode: an answer is translated before it waits.
+Shadow mode is applied here too: an answer is translated before it waits.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine
@@ -16,9 +16,9 @@ from oncegate.engine.producer_requests import LaneAnswer
 from oncegate.engine.requests import ClaimResult, ProduceResult
 from oncegate.ports.tracing import child, current_span
 
-# How often a request is decided again that was undone with another's change, before its client is told to retry.
+# How often a request is decided again after it was undone with another's change, before its client must retry.
 DECIDED_AGAIN = 8
-# BUSY may have become untrue, and harms nobody: it is asked again.
+# BUSY may be stale, but it is harmless: the client asks again.
 _LASTING = np.array([Verdict.DUPLICATE, Verdict.STALE, Verdict.BUSY], np.uint8)
 
 
@@ -38,14 +38,14 @@ class _Decorator(Protocol):
 
 
 def answers(name: str, shadowed: Callable[..., Awaitable[Any]] | None = None) -> _Decorator:
-    """Makes a use case's method answer requests; `name`: of its span in traces.
+    """Returns a decorator for a use case's method that answers requests; `name` is the name of its span.
 
-    Refusals wait until all that was submitted is durable: they too rest on what the index knows. Answers that a newer
-    owner could have made untrue wait for `GroupCommit.owned`. A request that was undone because the ledger refuses
-    another's change is decided again, as if it had come then.
+    Refusals wait until everything submitted so far is durable: they too depend on the index. Answers that a newer owner
+    could have invalidated wait for `GroupCommit.owned`. A request that was undone because the ledger rejected another
+    change is decided again, as if it had just arrived.
 
-    shadowed: translates an answer while the namespace is in shadow mode; it gets the coroutine that answers, the
-    counts, and the request's arguments.
+    shadowed: translates an answer while the namespace is in shadow mode. Its arguments are the coroutine that answers,
+    the counts, and the request's arguments.
     """
 
     def decorate(use: Method[U, P, R]) -> Method[U, P, R]:
@@ -84,7 +84,7 @@ def answers(name: str, shadowed: Callable[..., Awaitable[Any]] | None = None) ->
 
 
 async def _traced(name: str, answer: Coroutine[Any, Any, R]) -> R:
-    """Records what the engine does for a request, until what it answers is durable."""
+    """Awaits the answer in a span, which ends when the answer is durable."""
     with child(name, {}) as span:
         found = await answer
         verdicts = found.verdicts if isinstance(found, ClaimResult | ProduceResult) else None
@@ -95,8 +95,8 @@ async def _traced(name: str, answer: Coroutine[Any, Any, R]) -> R:
 
 
 def _stays_true(answer: object) -> bool:
-    """Returns whether an answer holds whoever owns the ledger by now: what is a duplicate or stale is so for ever."""
-    # An answer about a lane has waited for as much as it needs (`core.direct.ASK`).
+    """Returns whether an answer holds under any owner: duplicate and stale ids stay so, a BUSY one is asked again."""
+    # Answers about lanes have waited already, as `core.direct.ASK` requires.
     if isinstance(answer, LaneAnswer):
         return True
     verdicts = answer.verdicts if isinstance(answer, ClaimResult | ProduceResult) else None

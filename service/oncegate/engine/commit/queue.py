@@ -1,8 +1,8 @@
 """Queues changes until an append takes them, and answers until their position is durable.
 
-A group is all that waits, as much of it as one append may hold. Where the ledger refuses a part of one, its changes
-keep their places in the index, are first in the queue again and are appended in smaller groups: up to the first that
-the ledger names, else the first half. One that is refused alone is the one; what came before it is durable by then.
+A group is everything queued, up to the size of one append. When the ledger refuses part of a group, its changes stay in
+the index and return to the front of the queue. They are appended in smaller groups: up to the first output that the
+ledger named, else the first half. A change that is refused alone is the culprit; those before it are durable by then.
 """
 
 import asyncio
@@ -17,15 +17,15 @@ from oncegate.engine.failures import again
 from oncegate.ports import AppendRefused, OutputChange, SendRanges, WriteRange
 from oncegate.ports.tracing import TraceSpan, current_as, current_span
 
-# One append holds at most this much: a frame stays far below its 32-bit length, a group below a second of disk.
+# Limit of one append: it keeps a frame far below its 32-bit length, and a group below a second of disk time.
 GROUP_BYTES_MAX = 64 << 20
 
 
 @dataclass(slots=True)
 class Change:
-    """Holds what one decision wrote: its entries, its outputs, and how the index takes it back or settles it.
+    """The result of one decision: its entries, its outputs, and the functions that undo or settle it in the index.
 
-    submitter: the task that waits for it; None: several do, or nobody.
+    submitter: the task that waits for it; None if several tasks or none wait.
     """
 
     entries: Sequence[bytes]
@@ -36,7 +36,7 @@ class Change:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the entries, of the data of new outputs, and of what waited and is sent."""
+        """Bytes of the entries, of new outputs' data, and of waiting outputs that are sent."""
         outputs = sum(map(_bytes_of, self.outputs)) if self.outputs else 0
         return sum(map(len, self.entries)) + outputs
 
@@ -52,30 +52,30 @@ def _bytes_of(change: OutputChange) -> int:
 
 
 class ChangeQueue:
-    """Holds the changes that wait for an append, in the order in which the index applied them.
+    """The changes that wait for an append, in the order in which the index applied them.
 
-    changes: those; `put` adds one. Whoever takes a group reports how its append ended: by `taken`, `refused`, or
-    `take_all` to undo what is left.
+    After `take_group`, the caller reports how the append ended with `taken` or `refused`, or calls `take_all` to undo
+    the rest.
     """
 
     def __init__(self) -> None:
         self.changes: list[Change] = []
-        # So many of the first hold one that was refused and is not known yet; so many of them are appended next.
+        # `_suspects`: length of the prefix that contains the rejected change; `_next`: how much of it is appended next.
         self._suspects = 0
         self._next = 0
 
     @property
     def fits_one_group(self) -> bool:
-        """Returns whether one append may hold all that waits for one."""
+        """Returns whether one append may hold everything that is queued."""
         return sum(change.size_bytes for change in self.changes) <= GROUP_BYTES_MAX and not self._suspects
 
     def take_all(self) -> list[Change]:
-        """Empties the queue, and forgets that a change is sought; returns what waited."""
+        """Empties the queue, ends any search for a rejected change, and returns the queued changes."""
         self._suspects = self._next = 0
         return self._take(len(self.changes))
 
     def take_group(self) -> list[Change]:
-        """Takes the next group out, at least one change of those that wait."""
+        """Removes and returns the next group, of at least one change if any is queued."""
         most = min(len(self.changes), self._next) if self._suspects else len(self.changes)
         if most > 1:
             size_bytes = 0
@@ -90,7 +90,10 @@ class ChangeQueue:
         return group
 
     def refused(self, group: Sequence[Change], error: AppendRefused) -> None:
-        """Takes back a group of several that was refused: one of them is sought from now on."""
+        """Queues a refused group again, at the front, and begins the search for the rejected change.
+
+        group: more than one change.
+        """
         self.changes = [*group, *self.changes]
         self._suspects = len(group)
         ends = accumulate(len(change.outputs) for change in group)
@@ -98,14 +101,14 @@ class ChangeQueue:
         self._next = max(1, named[0] if named else len(group) // 2)
 
     def taken(self, changes: int) -> None:
-        """Notes that the ledger took so many of the first: the one that is sought comes behind them."""
+        """Records that the first `changes` of the queue are durable; the rejected change is among the rest."""
         self._suspects = max(0, self._suspects - changes)
         self._next = max(1, self._suspects // 2)
 
 
 @dataclass(slots=True)
 class _Waiter:
-    """Holds an answer that waits for `position`; task: that awaits it; span: of its request, if it is traced."""
+    """An answer that waits for `position`. task: awaits it. span: of its request, if it is traced."""
 
     position: int
     future: asyncio.Future[None]
@@ -114,11 +117,12 @@ class _Waiter:
 
 
 class Waiters:
-    """Holds the futures of answers by the positions that they wait for; its length counts them.
+    """The futures of answers, by the position each waits for. Futures that are already done are skipped.
 
-    traced: how many of them are. Futures that are already done are skipped. One append has many requests: in traces a
-    group commit is a child of the first traced request that waits for it; it and the others are linked, both ways, for
-    a span has one parent.
+    An append serves many requests, but a span has one parent: the span of a group commit is a child of the first
+    traced request that waits for it, and is linked with all of the traced ones, both ways.
+
+    traced: the number of waiters whose request is traced.
     """
 
     def __init__(self) -> None:
@@ -129,18 +133,19 @@ class Waiters:
         return len(self._waiting)
 
     def add(self, position: int, future: "asyncio.Future[None]", span: TraceSpan | None) -> None:
-        """Adds one of the task that runs now; span: of its request, if it is traced."""
+        """Adds a future of the current task; `span` is its request's, if it is traced."""
         self._waiting.append(_Waiter(position, future, asyncio.current_task(), span))
         self.traced += span is not None
 
     def group_span(self, last: int, changes: int, entries: int) -> AbstractContextManager[None]:
-        """Records a group commit up to position `last` while the block runs, if a traced request waits for it."""
+        """Records a span for the group commit up to position `last` while the block runs, if a traced request waits for
+        it."""
         traced = (waiter.span for waiter in self._waiting if waiter.span is not None and waiter.position <= last)
         first = next(traced, None)
         return nullcontext() if first is None else _group_commit(first, changes, entries)
 
     def release(self, position: int) -> None:
-        """Lets those go on that wait for `position` or one before it: it is durable."""
+        """Resolves the futures that wait for `position` or an earlier one."""
         commit = current_span() if self.traced else None
         waiting, self._waiting = self._waiting, []
         for waiter in waiting:
@@ -156,7 +161,7 @@ class Waiters:
                 waiter.future.set_result(None)
 
     def fail_to(self, position: int, error: OncegateError) -> None:
-        """Raises `error` in those that wait for `position` or one before it."""
+        """Fails the futures that wait for `position` or an earlier one."""
         for waiter in self._waiting:
             if waiter.position <= position and not waiter.future.done():
                 waiter.future.set_exception(again(error))
@@ -167,7 +172,7 @@ class Waiters:
         culprit: "asyncio.Task[Any] | None" = None,
         refusal: OncegateError | None = None,
     ) -> None:
-        """Raises `error` in all of them; in those of the task `culprit`, where that is known, `refusal` instead."""
+        """Fails all futures with `error`; those of the task `culprit` get `refusal` instead."""
         waiting, self._waiting, self.traced = self._waiting, [], 0
         for waiter in waiting:
             if not waiter.future.done():

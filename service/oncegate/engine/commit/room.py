@@ -1,4 +1,4 @@
-"""Watches whether the ledger has room: it says what is missing, and when it is worth trying again."""
+"""Tracks whether the ledger has free disk space, how much is missing, and when the next probe is due."""
 
 from collections.abc import Callable
 
@@ -6,31 +6,31 @@ from oncegate.core.errors import LedgerFull
 from oncegate.engine.limits import MIB
 from oncegate.ports import Clock
 
-# How long a full ledger is left alone before one probe is appended.
+# Pause between the probes of a full ledger.
 PROBE_MS = 1_000
 _NOTHING_WRITTEN = "; nothing was written"
 
 
 class Room:
-    """Knows why the ledger is full, from a refused append until a probe was written.
+    """The free space of a ledger, which is full from a refused append until a probe is written.
 
-    free_bytes: returns the free bytes of the disk, less what is kept for what ends something; and all it has.
+    free_bytes: returns (free bytes beyond the reserve for completes and releases, all free bytes).
     """
 
     def __init__(self, clock: Clock, free_bytes: Callable[[], tuple[int, int]]) -> None:
         self._clock = clock
         self._free_bytes = free_bytes
         self._full: LedgerFull | None = None
-        # Whether the ledger has no room but for what ends something.
+        # True while only completes and releases may be written.
         self.full = False
         self._missing_bytes = 0
         self._probe_ms = 0
-        # Called when the ledger has no room any more, and when it has room again.
+        # Called with the refusal when the ledger becomes full, and with None when it has room again.
         self.when_full: Callable[[LedgerFull | None], None] = _nobody
 
     @property
     def shortage(self) -> str:
-        """Says why the ledger is full, and how much room must be made, where that is known; empty while it is not."""
+        """The reason why the ledger is full and, if known, how much space must be freed; empty while it is not full."""
         if self._full is None:
             return ""
         why = self._full.detail.removesuffix(_NOTHING_WRITTEN)
@@ -41,11 +41,11 @@ class Room:
 
     @property
     def refusal(self) -> LedgerFull:
-        """Returns what whoever wants to write is told while it is full."""
+        """The error for callers that want to write while the ledger is full."""
         return LedgerFull(self.shortage + _NOTHING_WRITTEN)
 
     def begin_full(self, error: LedgerFull) -> None:
-        """Takes the ledger for full, until `end_full`."""
+        """Marks the ledger as full until `end_full`."""
         was_full, self._full, self.full = self.full, error, True
         self.leave_alone()
         self.measure()
@@ -53,20 +53,20 @@ class Room:
             self.when_full(self.refusal)
 
     def end_full(self) -> None:
-        """Notes that a probe was written: there is room for everything again."""
+        """Ends the full state after a probe was written."""
         self._full, self.full = None, False
         self.when_full(None)
 
     def due_ms(self) -> int | None:
-        """Tells in how many milliseconds a probe is due; 0 or less: now; None: there is room."""
+        """Returns the milliseconds until a probe is due; 0 or less: now; None: the ledger is not full."""
         return None if self._full is None else self._probe_ms - self._clock.monotonic_ms()
 
     def leave_alone(self) -> None:
-        """Lets the next probe be due in `PROBE_MS`."""
+        """Postpones the next probe by `PROBE_MS`."""
         self._probe_ms = self._clock.monotonic_ms() + PROBE_MS
 
     def measure(self) -> bool:
-        """Asks the disk whether it has room besides what is kept, and notes how much it lacks."""
+        """Measures the free space; returns whether there is any beyond the reserve."""
         free_bytes, _ = self._free_bytes()
         self._missing_bytes = 1 - free_bytes
         return free_bytes > 0
