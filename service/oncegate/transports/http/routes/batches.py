@@ -1,4 +1,4 @@
-"""Named batches: stage, commit, abort; all or nothing, when the driver says so. And where their sources go on."""
+"""Routes of named batches: stage, commit and abort, and the source offsets at which a job resumes."""
 
 from typing import Any
 

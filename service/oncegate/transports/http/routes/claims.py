@@ -1,4 +1,4 @@
-"""Free ids: claim, renew, complete, release, take, look up, explain."""
+"""Routes of free ids: claim, renew, complete, release, take, look up, resolve, explain."""
 
 from typing import Any
 
@@ -86,7 +86,7 @@ def _request_of_raw(call: Call) -> ClaimRequest:
 
 
 def _raw_ids_and_payloads(call: Call, printer: ids.Printer) -> tuple[ids.Fingerprints, payloads.PayloadDigests | None]:
-    """Payloads stand in the body where a header says so."""
+    """Decodes the ids, and the digests of their payloads if a header declares that the body has payloads."""
     serving, limits, headers = call.serving, call.limits, call.headers
     if call.media == PACKED:
         if payloads.wants_packed(headers.get(payloads.PACKED_HEADER.lower())):

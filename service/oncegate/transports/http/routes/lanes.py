@@ -1,4 +1,4 @@
-"""Lanes, by which clients write a producer's rows into Kafka themselves: open, ask."""
+"""Routes of lanes, through which clients write a producer's rows to Kafka directly: open, ask."""
 
 import msgspec
 from fastapi import Response

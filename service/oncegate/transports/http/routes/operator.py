@@ -1,4 +1,4 @@
-"""What operators do by hand: forget ids, fence a producer, drain the gateway; and the trail of all of it."""
+"""Routes for operators: forget or import ids, fence a producer, drain the gateway, read the audit trail."""
 
 import msgspec
 from fastapi import Response

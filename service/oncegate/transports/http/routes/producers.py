@@ -1,4 +1,4 @@
-"""Producers and drivers: register, claim sequences, settle, close, ack, explain."""
+"""Routes of producers and drivers: register, claim sequences, renew, complete, release, close, acknowledge, explain."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ from oncegate.transports.offload import offload
 from oncegate.transports.pages import page_of_intervals
 from oncegate.transports.writes import source_of_ack
 
-# A name may hold slashes (a file's path is one): everything up to the verb is the name.
+# A producer's name may contain slashes (it may be a file's path): the path up to the verb is the name.
 routes = Routes("/v1/namespaces/{namespace}", "producers")
 
 _DRIVER = msgspec.json.Decoder(messages.DriverRequest)

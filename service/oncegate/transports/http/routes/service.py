@@ -1,4 +1,4 @@
-"""The gateway itself: namespaces, limits, what is promised, health."""
+"""Routes of the gateway itself: namespaces, limits, capabilities, metrics, health, error pages."""
 
 from functools import cache
 from importlib.resources import files
@@ -31,9 +31,9 @@ from oncegate.transports.outcomes import outcome_of, public_errors
 from oncegate.transports.pages import page
 
 routes = Routes()
-# Of a namespace.
+# Length of a namespace's key.
 KEY_BYTES = 32
-# What writing one series takes, as bytes of a body that is read.
+# Cost of formatting one series, in bytes of request body whose decoding takes as long.
 _SERIES_BYTES = 256
 _SETTINGS = msgspec.json.Decoder(messages.NamespaceRequest)
 
@@ -123,7 +123,7 @@ async def namespaces(call: Call) -> Response:
 
 
 def _seen(call: Call) -> list[str]:
-    """The namespaces that the caller's credential names; all of them where none is asked for."""
+    """Returns the namespaces that the caller's credential names; all if the gateway requires no credential."""
     names, principal = call.gateway.namespaces(), call.principal
     return list(names) if principal is None else [name for name in names if principal.sees(name)]
 
@@ -156,7 +156,7 @@ async def capabilities(call: Call) -> Response:
 
 
 def _writes(call: Call, namespace: Namespace | None) -> dict[str, messages.WayMessage]:
-    """Returns what each write mode promises in a namespace; None: in one whose settings are as by default."""
+    """Returns the promise of each write mode in a namespace; None: in one with default settings."""
     ledger, of = call.state.about.ledger, () if namespace is None else namespace.settings.lowering
     modes = promises.promised(ledger, *of)
     return {
@@ -196,14 +196,14 @@ async def startup(call: Call) -> Response:
 async def ready(call: Call) -> Response:
     """Tell whether any namespace serves, or this one; 503 while none does, or the gateway is drained."""
     namespace, access = call.query_as(messages.ReadyQuery).namespace, call.state.access
-    if namespace is not None and access is not None:  # its name is no secret to who may call it
+    if namespace is not None and access is not None:  # callers with this right may learn the name
         access.permit("getNamespace", namespace, bearer(call.headers.get("authorization")))
     answer = health.ready(call.state.gateway, namespace)
     return _health("ready", answer, call, named=namespace is not None)
 
 
 def _health(status: str, answer: health.HealthAnswer, call: Call, named: bool = False) -> Response:
-    if call.state.access is not None and not named:  # anybody may probe, and without a key learns no name
+    if call.state.access is not None and not named:  # probes need no key and must not disclose names
         answer = health.without_names(answer)
     if not answer.ok:
         raise (Stopping if answer.is_drained else Recovering)(answer.detail, namespaces=answer.namespaces)

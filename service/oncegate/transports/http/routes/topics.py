@@ -1,4 +1,4 @@
-"""Topics: made, produced to, read back by offset."""
+"""Routes of topics: create, describe, list, produce to, fetch by offset."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -34,7 +34,8 @@ from oncegate.transports.writes import NamedColumns, ProduceAsked, produce_reque
 
 routes = Routes("/v1/namespaces/{namespace}/topics", "topics")
 
-# A page before it in its caller's share is taken, or its reader cut off; a client asks again sooner than it gives up.
+# Longest wait for room in the caller's share of answers in flight. In that time an earlier page is read or its slow
+# reader disconnected, and a client retries a refused fetch before its own timeout.
 ROOM_WAIT_S = 5.0
 _PRODUCE = msgspec.json.Decoder(messages.ProduceRequest)
 _TOPIC = msgspec.json.Decoder(messages.TopicRequest)
@@ -68,14 +69,14 @@ def _request_of_arrow(call: Call, topic: str) -> ProduceRequest:
 async def _request_of_json(call: Call, topic: str) -> ProduceRequest:
     message = await call.message(_PRODUCE)
     token = identifiers.hex_bytes(message.token, 16, "token")
-    # Each record is as wide as all of them together.
+    # The worst case: each record has the columns of all records together.
     weight = len(call.body) * len(message.records)
     if (types := call.namespace.topics.record_columns) is not None:
         rows = await offload(weight, json_rows.records_of, message.records, types, call.limits)
     else:
         try:
             schema = (await call.namespace.topics.remembered(topic)).schema
-        except NotFound:  # its first write makes it
+        except NotFound:  # the first write creates the topic
             schema = None
         rows = await offload(weight, json_rows.rows_of, message.records, schema, call.limits)
     return await offload(weight, _request_of_rows, call, topic, token, message, rows)
@@ -116,7 +117,7 @@ def _produced(request: ProduceRequest, result: ProduceResult, media: str, call: 
 
 
 def _offset_headers(name: str, ranges: Sequence[RowRange], topic: str) -> dict[str, str]:
-    """Ranges, and the topic of each where one is another than the request's."""
+    """Returns a header of the row ranges, and one of their topics if any differs from the request's topic."""
     headers = {name: ",".join(f"{one.partition}:{one.first_offset}:{one.rows}" for one in ranges)}
     if any(one.topic != topic for one in ranges):
         headers[f"{name}-Topics"] = ",".join(quote(one.topic, safe="") for one in ranges)
@@ -133,7 +134,7 @@ async def fetch(call: Call) -> Response:
     columns, rows = split_names(asked.columns), min(asked.max_rows, limits.fetch_rows)
     page_bytes, admission = min(limits.page_bytes, limits.body_bytes), call.gateway.admission
     with admission.hold(0):
-        # What is read of the ledger, and what is made of it.
+        # Twice a page: the rows as read from the ledger and as encoded.
         room = await admission.answers.room(sharer_in(call.scope), 2 * page_bytes, ROOM_WAIT_S)
         where = call.path["topic"], partition, asked.offset
         found = await records.read(namespace, *where, rows, limits.body_bytes, columns, page_bytes)
