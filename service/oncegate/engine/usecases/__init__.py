@@ -1,1 +1,1 @@
-"""Handles requests, a file for each kind: what is checked, decided, appended and answered."""
+"""Handles requests, one file for each kind: checks, decides, appends and answers."""

@@ -1,4 +1,4 @@
-"""Makes refusals of commits: which batch, what stands under its name, and the ways on."""
+"""Builds the errors of refused commits: which batch, the rows already committed under its name, and the remedies."""
 
 from datetime import UTC, datetime
 
@@ -15,7 +15,7 @@ _FIRST_WINS = (
 
 
 def refusal(outcome: CommitOutcome, reason: str, request: CommitRequest, record: CommittedName | None) -> OncegateError:
-    """Makes the error of a commit that published nothing."""
+    """Returns the error of a commit that published nothing."""
     batch = f"batch {request.name.version} of {request.name.app} to topic {request.name.topic}"
     if outcome is CommitOutcome.MISSING_STAGE:
         return MissingStage(f"a stage of {batch} is not there (expired, aborted or replaced): write the batch again")
@@ -49,7 +49,8 @@ def _at(record: CommittedName) -> str:
 
 
 def _ways_on(request: CommitRequest, record: CommittedName) -> str:
-    """Offers first_wins only where it helps: input known to be another is never dropped."""
+    """Returns the remedies; `first_wins` is offered only if the input may be the same, as other input is never
+    dropped."""
     if DigestMatch.compare(record.digest, short_digest(request.digest)) is DigestMatch.DIFFERENT:
         return f"The way on: {_NEW_APP}."
     return f"Two ways on: {_FIRST_WINS}, or {_NEW_APP}."

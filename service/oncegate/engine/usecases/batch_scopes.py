@@ -15,7 +15,7 @@ from oncegate.engine.requests import Scope
 
 
 async def is_over(journal: Journal, scope: Scope) -> bool:
-    """Tells whether the batch was acked, durably: then every id of it is STALE, whatever else is known of it.
+    """Returns whether the batch was acked, durably: then each of its ids is STALE, whatever its state.
 
     Raises BadRequest, TooLarge for a driver or a batch that can never be acked.
     """
@@ -30,12 +30,12 @@ async def is_over(journal: Journal, scope: Scope) -> bool:
 
 
 def stale(journal: Journal, count: int) -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
-    """Makes the verdicts, uint8[count], and numbers, uint32[count], of ids of a batch that was acked; counts them."""
+    """Returns the verdicts, uint8[count], and numbers, uint32[count], of the ids of an acked batch, and counts them."""
     journal.counts.add(STALE, count)
     return np.full(count, Verdict.STALE, np.uint8), np.zeros(count, np.uint32)
 
 
 def scoped(scope: Scope | None, claim: bytes) -> list[Scoped]:
-    """Returns the entry that follows a grant within a batch scope, if any; `claim` zeros: the grant is the entry before
-    it."""
+    """Returns the entry to append after a grant in a batch scope, if there is one; `claim` zeros: the grant is the
+    entry before."""
     return [] if scope is None else [Scoped(claim, scope.driver, scope.batch)]

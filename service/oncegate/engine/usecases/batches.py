@@ -1,4 +1,5 @@
-"""Stages, commits and aborts named batches: all or nothing, when the driver says so; tells where sources go on."""
+"""Stages, commits and aborts named batches, which are published whole or not at all; returns resume offsets of
+sources."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -31,7 +32,7 @@ from oncegate.ports import DropRanges, Origin, OutputChange, RowPlaces, RowRange
 
 
 class Batches:
-    """Stages, commits and aborts named batches, over one journal."""
+    """The named batches of one journal."""
 
     def __init__(self, journal: Journal, topics: Topics, stages: StageQuota, places: Places) -> None:
         self.journal = journal
@@ -42,11 +43,12 @@ class Batches:
 
     @answers("stage")
     async def stage(self, request: StageRequest, deadline: Deadline) -> StageResult:
-        """Keeps one chunk of one attempt until its name is committed; durable when it returns.
+        """Stores one chunk of one attempt until its name is committed; durable when it returns.
 
-        Once the name is committed nothing is stored, but the fingerprint is still given: the driver compares.
+        If the name is committed already, nothing is stored, but the fingerprint is returned for the driver to compare.
+
         Raises ChunkAltered, SchemaMismatch, TopicReplaced, QuotaExceeded, LedgerFull, DeadlinePassed: nothing was
-        written; LedgerDown: unknown, repeat it.
+        written. LedgerDown: effect unknown; retry.
         """
         origin = self._origin(request.name)
         topic = request.name.topic
@@ -54,7 +56,7 @@ class Batches:
         partitions, _ = self._topics.layout(request.name.topic)
         written = await shares_aside(request.rows, _partition_of(request, partitions))
         deadline.check()
-        # Recorded once they are committed: until then the topic holds none of the app's rows.
+        # Only checked here; the commit records the ids. Until then the topic holds none of the app's rows.
         self._identify(request.name, topic_ids)
         record = self._index.committed.get(request.name)
         if record is not None:
@@ -73,11 +75,12 @@ class Batches:
         return StageResult(False, request.rows.rows, request.fingerprint)
 
     def _identify(self, name: Name, topic_ids: Mapping[str, bytes]) -> list[Entry]:
-        """Does what `identify_topics` does, for the batches of the name's app."""
+        """Returns the entries of `identify_topics` for the app of a batch."""
         return identify_topics(self.journal, IdentifiedBy.BATCHES, name.app, topic_ids)
 
     def _origin(self, name: Name, first: int = 0) -> Origin | None:
-        """Who wrote the batch's rows, where records tell it; `first`: how many stand before these."""
+        """Returns the origin of the batch's rows if records carry it; `first`: how many rows of the batch precede
+        these."""
         return origins.of_batch(self.journal.namespace, name, first) if self._topics.tells_origins else None
 
     @staticmethod
@@ -132,12 +135,13 @@ class Batches:
 
     @answers("commit")
     async def commit(self, request: CommitRequest, deadline: Deadline) -> CommitResult:
-        """Publishes the winners' rows under the name, all or nothing, or tells what the name already holds.
+        """Publishes the winners' rows under the name, all or nothing, or returns what the name already holds.
 
-        Every request for a committed name is itself durable before its answer. Raises MissingStage: the batch must be
-        written again; BatchConflict, SecondWrite, BatchForgotten, TopicReplaced: stop; BadRequest, TooLarge,
-        SchemaMismatch, LedgerFull, DeadlinePassed: nothing was written; LedgerDown: unknown, repeat it with the same
-        nonce.
+        Each request for a committed name is recorded durably before its answer.
+
+        Raises MissingStage: write the batch again. BatchConflict, SecondWrite, BatchForgotten, TopicReplaced: stop.
+        BadRequest, TooLarge, SchemaMismatch, LedgerFull, DeadlinePassed: nothing was written. LedgerDown: effect
+        unknown; retry with the same nonce.
         """
         check_source_offsets(request.source_offsets, self.journal.limits)
         topic_ids = await self._check_writable(request)
@@ -155,7 +159,7 @@ class Batches:
             return {}
         topic = request.name.topic
         stages = [self._index.stage(request.name, winner.token) for winner in request.winners]
-        # Any chunk: the first of a stage may have left while a later one was staged again.
+        # Any chunk will do: the first one of a stage may be gone while a later one was staged again.
         chunks = [chunk for stage in stages if stage is not None for chunk in stage.chunks.values()]
         if chunks:
             size_bytes = sum(part.size_bytes for chunk in chunks for part in chunk.parts)
@@ -197,7 +201,7 @@ class Batches:
         rows, _ = totals(request.winners)
         rows_equal = {None: 2, False: 0, True: 1}[facts.rows_equal]
         wall_ms = journal.wall_ms()
-        # What comes behind a restored checkpoint names this entry of the offset log as the one before it.
+        # After a restored checkpoint, the next batch names this entry of the offset log as its predecessor.
         is_same = row.outcome is CommitOutcome.DUPLICATE and facts.reads is DigestMatch.EQUAL
         digest = (request.digest or b"") if is_same and facts.digests is not DigestMatch.EQUAL else b""
         decision = Asked(request.name, run, request.nonce, row.outcome.value, rows, rows_equal, wall_ms, digest)
@@ -236,7 +240,7 @@ class Batches:
         return CommitResult("DUPLICATE", record.rows, ranges, rows, 0, warning)
 
     async def _skip(self, request: CommitRequest) -> CommitResult:
-        """Drops what is staged under a version below one that is committed; durable when it returns."""
+        """Drops the winners' stages of a version below a committed one; durable when it returns."""
         journal, name = self.journal, request.name
         higher = self._index.committed.higher_name(name)
         assert higher is not None, "facts say that a higher version is committed"
@@ -245,7 +249,7 @@ class Batches:
             journal.group_commit.check()
             self._stages.drop(name, staged, "a higher version is committed")
         skipped, _ = totals(request.winners)
-        # What is not there may be gone by an entry that still waits, and so may the higher version's commit.
+        # Missing stages, and the higher version's commit, may depend on entries that are not durable yet.
         await journal.group_commit.all_durable()
         warning = (
             f"version {name.version} of {name.app} to topic {name.topic} is skipped, as Delta Lake skips it: version "
@@ -265,7 +269,7 @@ class Batches:
         winners = tuple(winner.token + winner.chunks.to_bytes(4, "little") for winner in request.winners)
         entries += met
         sent: list[RowPlaces] = []
-        # By the position of the entry that comes next.
+        # The report names the position of the next entry.
         report = SendReport(journal.position_of(len(entries)), sent.append, by_row=False)
         spans, outputs = self._published(name, parts, report)
         entries.append(
@@ -307,7 +311,7 @@ class Batches:
     def _published(
         self, name: Name, parts: list[Part], report: SendReport
     ) -> tuple[tuple[Span, ...], list[OutputChange]]:
-        """Computes where each partition's rows come to lie, and the changes that put them there."""
+        """Returns the span of rows in each partition, and the changes that publish them there."""
         spans: list[Span] = []
         outputs: list[OutputChange] = []
         for partition in sorted({part.partition for part in parts if part.rows}):
@@ -324,8 +328,10 @@ class Batches:
         return tuple(spans), [*outputs, *([DropRanges(tuple(empty))] if empty else [])]
 
     def _winners_parts(self, request: CommitRequest) -> tuple[list[Entry], list[Part]]:
-        """Returns what makes the topic, if need be, and the winners' parts in order; SchemaMismatch, MissingStage
-        before any effect."""
+        """Returns the entries that create the topic, if it is new, and the winners' parts in order.
+
+        Raises SchemaMismatch, MissingStage before any effect.
+        """
         entries: list[Entry] = []
         parts: list[Part] = []
         first_schema = None
@@ -342,7 +348,8 @@ class Batches:
         return entries, parts
 
     def _check_layout(self, topic: str, stage: Stage) -> None:
-        """Refuses rows that their keys have put into other partitions than rows of the same keys lie in now."""
+        """Raises MissingStage if the rows' keys were assigned to another number of partitions than the topic has
+        now."""
         partitions, _ = self._topics.layout(topic)
         for chunk in stage.chunks.values():
             if chunk.key_partitions not in (0, partitions):
@@ -352,7 +359,7 @@ class Batches:
                 )
 
     def _causes(self, request: CommitRequest) -> Counter[Cause]:
-        """Counts the rows that are staged and not among the winners', by why they came beside those of their task."""
+        """Counts the staged rows of losing attempts by the cause of the attempt."""
         stages, runs = self._index.stages.get(request.name, {}), self.journal.index.claims.runs
         won = {winner.token for winner in request.winners}
         winners = {task_of(stage.writer): stage.writer for stage in stages.values() if stage.token in won}
@@ -362,7 +369,7 @@ class Batches:
                 continue
             winner = winners.get(task_of(stage.writer), b"")
             cause = cause_between(winner, stage.writer, runs)
-            # The later of the two attempts is the one that came again, whichever was published.
+            # The later of the two attempts is the repeat, whichever was published.
             cause = cause_between(stage.writer, winner, runs) if cause is Cause.ZOMBIE else cause
             causes[Cause.TASK_RETRY if cause is Cause.UNKNOWN else cause] += stage.rows
         return causes
@@ -373,9 +380,9 @@ class Batches:
 
     @answers("abort")
     async def abort(self, request: AbortRequest, deadline: Deadline) -> AbortResult:
-        """Removes the stages of these tokens, and only those; no effect on a committed name.
+        """Removes the stages of these tokens and no others; no effect on a committed name.
 
-        Raises LedgerFull, DeadlinePassed: nothing was written; LedgerDown: unknown, repeat it.
+        Raises LedgerFull, DeadlinePassed: nothing was written. LedgerDown: effect unknown; retry.
         """
         deadline.check()
         record = self._index.committed.get(request.name)
@@ -386,16 +393,16 @@ class Batches:
         if there:
             self.journal.group_commit.check()
             self._stages.drop(request.name, there, "aborted")
-        # What is not there may be gone by an entry that still waits.
+        # Missing stages may have been removed by entries that are not durable yet.
         await self.journal.group_commit.all_durable()
         return AbortResult(False, len(there))
 
     @answers("source_offsets")
     async def source_offsets(self, app: str, topic: str, write_id: str) -> bytes:
-        """Returns where a source is to be read on: as the newest batch of these says, or the newest ack of driver
-        `app` for the topic. Durable when it returns.
+        """Returns the offsets from which to resume a source, once they are durable.
 
-        Raises NotFound: neither has said it, or the newest one did not.
+        Source: the newest batch of this app, topic and write_id, or a newer ack of driver `app` for the topic. Raises
+        NotFound if there is neither, or if the newest one carried no offsets.
         """
         told = self.journal.index.source_offsets.get(app, topic, write_id)
         if told is None:
@@ -413,7 +420,7 @@ def _of_spans(topic: str, spans: tuple[Span, ...]) -> tuple[RowRange, ...]:
 
 
 def _partition_of(request: StageRequest, partitions: int) -> NDArray[np.int64]:
-    """Chooses partitions, the same for every repeat of a chunk; without keys, an attempt's chunks take turns among
-    them."""
+    """Chooses the partition of each row, the same in every repeat of a chunk. Without keys, an attempt's chunks take
+    the partitions in turn."""
     turn = int.from_bytes(request.token[:4], "little") + request.chunk
     return partition_of(request.keys, request.rows.rows, partitions, turn)

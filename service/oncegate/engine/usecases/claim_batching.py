@@ -1,11 +1,11 @@
-"""Decides on claims: small ones that come close together are decided and recorded at once.
+"""Decides on claims; small claims that arrive together are decided and logged as one batch.
 
-A batch is decided as its claims would be one after the other, and nobody can tell. One call of the index decides those
-that are new calls, with nothing to take over. What is left of a batch is decided after it, claim by claim; so a lone
-claim is a batch of one. Large claims, and those with payloads, a batch scope or firsts to locate, are not batched.
+The results are those of deciding the claims one after the other. A single call of the index decides the new calls of a
+batch that take nothing over. The rest is decided afterwards, claim by claim, as is a lone claim. Large claims, and
+those with payloads, a batch scope or firsts to locate, are not batched.
 
-Claims wait while each turn of the loop brings more, a millisecond or two at most: that is as long as one of them takes
-to be synced, and a lone one waits for no other. PostgreSQL's commit_siblings has the same reason.
+A batch is closed once a turn of the event loop brings no further claim, after a millisecond or two at most. That is as
+long as the sync of one claim takes, and a lone claim hardly waits. PostgreSQL's commit_siblings has the same rationale.
 """
 
 import asyncio
@@ -36,20 +36,21 @@ from oncegate.index.claims.store import ClaimStore
 from oncegate.index.table.arrays import NO_DIGESTS, NO_TIMES
 from oncegate.ports.tracing import TraceSpan, current_span
 
-# Claims of more ids cost little beside their ids.
+# Larger claims gain little from a batch: their ids dominate the cost.
 IDS_MOST = 2_048
-# One alone costs more that way; more at once than that, or with more ids, would keep the loop from its renewals.
+# A batch of one costs more than a claim by itself. Larger batches would block the event loop and delay lease renewals.
 FEWEST, MOST, IDS_TOGETHER = 2, 64, 16_384
-# No claim waits longer for others, but for the turn that is under way.
+# Longest wait for other claims, apart from the current turn of the loop.
 WAIT_MS = 1
 _NEVER_MS = np.iinfo(np.uint64).max
 
 
 class DecidedClaim(NamedTuple):
-    """Holds an answer that has yet to become durable: the result, what was done about each id, and what it rests on.
+    """An answer that is not durable yet.
 
-    actions: uint8[n], `core.claims.Action` or SAME_INDEX. rests_on: a position of the ledger, 0 for none.
-    duplicates: what is known of those that are, None: none is.
+    actions: uint8[n], `core.claims.Action` or SAME_INDEX.
+    rests_on: ledger position that the answer depends on; 0: none.
+    duplicates: the causes of the request's duplicates; None: it has none.
     """
 
     result: ClaimResult
@@ -60,9 +61,9 @@ class DecidedClaim(NamedTuple):
 
 @dataclass(slots=True)
 class Pending:
-    """Holds a claim that waits: for its batch to be decided, and then for what its answer rests on to be durable.
+    """A claim that waits for the decision of its batch, and then until its answer is durable.
 
-    span: of its request, where it is traced: a batch is decided in a turn of its own.
+    span: the request's span, if it is traced; a batch is decided in a callback of its own.
     """
 
     request: ClaimRequest
@@ -74,7 +75,8 @@ class Pending:
 
 
 class ClaimBatcher:
-    """Decides on the claims of a shard, those that come in one turn of the loop as a batch."""
+    """The claims of a shard that wait to be decided; those that arrive within one turn of the event loop form a
+    batch."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -85,8 +87,10 @@ class ClaimBatcher:
         self._since_ms = 0
 
     def add(self, request: ClaimRequest, lease_ms: int, deadline: Deadline, now_ms: int) -> Pending:
-        """Adds a claim to the next batch. Its waiter ends when the answer is durable, with what `decide` raises,
-        DeadlinePassed: nothing was written, or LedgerDown: unknown.
+        """Adds a claim to the next batch.
+
+        The returned claim's `waiter` is resolved when the answer is durable. It may fail as `decide` does, or with
+        DeadlinePassed: nothing was written; LedgerDown: effect unknown.
         """
         loop = asyncio.get_running_loop()
         pending = Pending(request, lease_ms, deadline, loop.create_future(), current_span())
@@ -98,9 +102,9 @@ class ClaimBatcher:
         return pending
 
     def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Decides once a turn has brought nothing more, or enough or enough time has come together.
+        """Decides the waiting claims once a turn brought no more, the batch is full, or `WAIT_MS` has passed.
 
-        Callers that have gone away meanwhile asked for nothing.
+        Claims whose caller has disconnected are dropped.
         """
         count = len(self._pending)
         is_more = self._seen < count < MOST and self._ids < IDS_TOGETHER
@@ -115,7 +119,7 @@ class ClaimBatcher:
                 try:
                     self._grant(batch)
                 except OncegateError:
-                    pass  # it had no effect: each is decided alone
+                    pass  # no effect so far: each claim is decided by itself
                 except Exception as error:
                     _fail(batch, error)
         for one in pending:
@@ -130,7 +134,7 @@ class ClaimBatcher:
                 self._journal.group_commit.wait(one.decided.rests_on, one.waiter, one.span)
 
     def decide(self, request: ClaimRequest, lease_ms: int) -> DecidedClaim:
-        """Decides which of these ids may be written, and records what is granted; the answer waits for `rests_on`.
+        """Decides which ids may be written and records those granted; the answer must wait for `rests_on`.
 
         Raises TokenReused, QuotaExceeded, Recovering, LedgerFull, LedgerDown: nothing was written.
         """
@@ -154,13 +158,13 @@ class ClaimBatcher:
             entry = Claimed(*call, lease_ms, wall_ms, fresh, taken, decision.digests, request.id_set, writer)
             rests_on = journal.record([entry] if request.scope is None else [entry, *scoped(request.scope, claim)])
         elif decision.claim is not None and bool((decision.actions == Action.BUSY).any()):
-            # Who takes over what was this claim's may yet be refused, and then it is this claim's again.
+            # The takeover that made an id BUSY may still be refused, which would return the id to this claim.
             rests_on = journal.group_commit.next_position - 1
         result = ClaimResult(claim, lease_ms, decision.verdicts, decision.numbers)
         return DecidedClaim(result, decision.actions, rests_on, duplicates)
 
     def _check_open(self, tenant: Tenant | None) -> None:
-        """Raises QuotaExceeded, LedgerFull, LedgerDown where no further claim may be open."""
+        """Raises QuotaExceeded, LedgerFull or LedgerDown if no further claim may be opened."""
         journal = self._journal
         if tenant is not None and not tenant.has_room():
             journal.counts.add(QUOTA_TENANT_CLAIMS)
@@ -171,7 +175,7 @@ class ClaimBatcher:
             raise QuotaExceeded(f"{journal.limits.open_claims} claims of this namespace are open; nothing was written")
 
     def _grant(self, batch: list[Pending]) -> None:
-        """Decides those that one call of the index can; the others are left as they are.
+        """Decides the claims that one call of the index can decide; the others stay undecided.
 
         Raises OncegateError before any effect.
         """
@@ -192,7 +196,7 @@ class ClaimBatcher:
         self._answer(batch, *journal.record_together(claims, _made_ms(batch)))
 
     def _first_calls(self, batch: list[Pending], now_ms: int) -> list[Pending]:
-        """Returns those whose (token, call) nothing is known of, the first of each, and whose time is not up."""
+        """Returns the claims with a new (token, call), one for each, whose deadline has not passed."""
         calls, first = set(), []
         for one in batch:
             call, left_ms = (one.request.token, one.request.call), one.deadline.left_ms
@@ -202,7 +206,11 @@ class ClaimBatcher:
         return first
 
     def _answer(self, batch: Sequence[Pending], claim_batch: ClaimBatch, position: int) -> None:
-        """Answers a batch; `position`: of the entry of the first that was granted any, which the next ones follow."""
+        """Sets the results of a batch.
+
+        position: ledger position of the first claim that was granted anything; the other granted claims follow
+        consecutively.
+        """
         group_commit, granted = self._journal.group_commit, {entry.claim for entry in claim_batch.entries}
         answers, first = claim_batch.answers, 0
         for one, claim, end, rests_on in zip(
@@ -221,7 +229,7 @@ class ClaimBatcher:
             group_commit.wait(rests_on, one.waiter, one.span)
 
     def _duplicates(self, request: ClaimRequest, claim_batch: ClaimBatch, at: slice) -> Duplicates | None:
-        """Tells why those came that are duplicates; no call of a batch is a repeat, none has a batch scope."""
+        """Returns the causes of one claim's duplicates; no call of a batch is a repeat or has a batch scope."""
         if Action.DUPLICATE not in claim_batch.answers.actions[at].tobytes():
             return None
         archives = None if claim_batch.archives is None else claim_batch.archives[at]
@@ -233,19 +241,19 @@ class ClaimBatcher:
 
 
 def _made_ms(batch: list[Pending]) -> NDArray[np.uint64] | None:
-    """Returns when all ids of a batch were made, one claim's after the other's; None: none of them says it."""
+    """Returns the creation times of all ids of a batch, concatenated by claim; None: no claim carries any."""
     if all(one.request.made_ms is None for one in batch):
         return None
     return np.concatenate([_made_of(one.request) for one in batch])
 
 
 def _made_of(request: ClaimRequest) -> NDArray[np.uint64]:
-    """Returns when its ids were made: of those that do not say it, at the end of time, so that they are never past."""
+    """Returns the creation times of a claim's ids; ids without one get the maximum, so that they are never stale."""
     return np.full(len(request.ids), _NEVER_MS, np.uint64) if request.made_ms is None else request.made_ms
 
 
 def _cut(pending: list[Pending]) -> Iterator[list[Pending]]:
-    """As many at a time as may be decided at once."""
+    """Yields the claims in batches of at most `MOST` claims and `IDS_TOGETHER` ids."""
     batch: list[Pending] = []
     ids = 0
     for one in pending:
@@ -265,7 +273,8 @@ def _fail(batch: list[Pending], error: Exception) -> None:
 
 
 def digest_of(request: ClaimRequest) -> bytes:
-    """Hashes a request, 16 bytes: by these a repeat of (token, call) is known from another request."""
+    """Returns a digest of the request, 16 bytes: a repeat of (token, call) has the same one, any other request
+    another."""
     digest = digest_of_ids(request.ids)
     if request.digests is None:
         return digest
@@ -281,7 +290,7 @@ def duplicates_in(
 ) -> Duplicates | None:
     """Returns the causes of a request's duplicates, right after its decision; None: it has none.
 
-    seen_max: how many duplicates are described one by one.
+    seen_max: number of duplicates to describe one by one.
     """
     if request.ids is None or Action.DUPLICATE not in decision.actions.tobytes():
         return None

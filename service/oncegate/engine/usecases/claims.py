@@ -26,13 +26,14 @@ from oncegate.index.claims.results import Explained
 from oncegate.index.table.grants import NO_CLAIM
 from oncegate.index.table.rows import words
 
-# The longest wait of an explanation for the place of a row elsewhere.
+# Longest wait of `explain` for the offset of a row elsewhere.
 EXPLAIN_MS = 5_000
 _DUPLICATE = np.array([Verdict.DUPLICATE], np.uint8)
 
 
 class Claims:
-    """Claims, takes, settles and explains free ids. Answers wait until what they rest on is durable."""
+    """Requests about free ids: claim, take, look up, settle and explain. Answers wait until everything they depend
+    on is durable."""
 
     def __init__(self, journal: Journal, places: Places) -> None:
         self.journal = journal
@@ -42,10 +43,10 @@ class Claims:
 
     @answers("claim", shadow.claimed)
     async def claim(self, request: ClaimRequest, deadline: Deadline) -> ClaimResult:
-        """Decides which of these ids may be written: a verdict each, in order. All STALE where the batch was acked.
+        """Decides which ids may be written: one verdict per id, in order. All are STALE if their batch was acked.
 
         Raises TokenReused, TooLarge, BadRequest, QuotaExceeded, Recovering, LedgerFull, DeadlinePassed: nothing was
-        written; LedgerDown: unknown, repeat the same token and call.
+        written. LedgerDown: effect unknown; retry with the same token and call.
         """
         journal = self.journal
         journal.rates.take_ids(len(request.ids), request.sender.tenant)
@@ -67,10 +68,10 @@ class Claims:
         return result
 
     async def alone(self, request: ClaimRequest, lease_ms: int, deadline: Deadline) -> ClaimResult:
-        """Decides on one claim that is not batched; all its ids are STALE where its batch was acked.
+        """Decides one claim outside of a batch; all its ids are STALE if its batch was acked.
 
-        Raises what `ClaimBatcher.decide` does, BadRequest and TooLarge for its batch scope; LedgerDown: unknown whether
-        it was written, repeat the same token and call.
+        Raises as `ClaimBatcher.decide`; BadRequest and TooLarge for its batch scope. LedgerDown: effect unknown; retry
+        with the same token and call.
         """
         if request.scope is not None and await is_over(self.journal, request.scope):
             return ClaimResult(None, lease_ms, *stale(self.journal, len(request.ids)))
@@ -91,10 +92,9 @@ class Claims:
 
     @answers("take", shadow.granted)
     async def take(self, request: TakeRequest, deadline: Deadline) -> ClaimResult:
-        """Decides which of these ids are this owner's: GRANTED when it has taken them, now or before.
+        """Claims ids without a lease for an owner: GRANTED if the owner has the id, since now or before. Idempotent.
 
-        Repeating is harmless.
-        Raises TooLarge, LedgerFull, DeadlinePassed: nothing was written; LedgerDown: unknown, repeat it.
+        Raises TooLarge, LedgerFull, DeadlinePassed: nothing was written. LedgerDown: effect unknown; retry.
         """
         self.journal.rates.take_ids(len(request.ids), request.sender.tenant)
         deadline.check()
@@ -119,9 +119,9 @@ class Claims:
 
     @answers("look_up")
     async def look_up(self, request: LookUpRequest, deadline: Deadline) -> ClaimResult:
-        """Tells what is known of each of these ids: DUPLICATE, BUSY or FREE, SAME where it stands there before.
+        """Returns the state of each id: DUPLICATE, BUSY or FREE; SAME if the id occurs earlier in the request.
 
-        Writes nothing, and is counted as no duplicate. Raises TooLarge, Recovering, DeadlinePassed.
+        Writes nothing, and counts no duplicates. Raises TooLarge, Recovering, DeadlinePassed.
         """
         self.journal.rates.take_ids(len(request.ids), request.sender.tenant)
         deadline.check()
@@ -131,7 +131,7 @@ class Claims:
             self._store, request.ids, journal.clock.monotonic_ms(), journal.times(request.made_ms)
         )
         firsts = self._firsts(request.ids, decision.verdicts) if request.locate else None
-        # A free id rests on what let it go, which names it no more: all that is known by now is waited for.
+        # The entry that released an id is not known any more, so the answer waits for all entries so far.
         await journal.group_commit.durable(journal.group_commit.next_position - 1)
         journal.counts.add(LOOKED_UP, len(request.ids))
         located = None if firsts is None else await self._places.located(firsts, deadline)
@@ -139,11 +139,12 @@ class Claims:
 
     @answers("settle", shadow.settled)
     async def settle(self, verb: Verb, claim: bytes, deadline: Deadline, result: bytes | None = None) -> SettleResult:
-        """Renews, completes or releases a whole claim; what was taken over is counted and left alone.
+        """Renews, completes or releases a whole claim; ids that were taken over are counted and left unchanged.
 
-        `result`: what to complete it with, which the first complete decides. Raises UnknownClaim, ReleasedClaim: stop;
-        TooLarge, BadRequest for the result, LedgerFull, DeadlinePassed: nothing was written; LedgerDown: unknown,
-        repeat it.
+        result: stored with the completion; the first complete decides it.
+
+        Raises UnknownClaim, ReleasedClaim: stop. TooLarge and BadRequest for the result, LedgerFull, DeadlinePassed:
+        nothing was written. LedgerDown: effect unknown; retry.
         """
         if claim == NO_CLAIM:
             return shadow.settled_nothing(verb, self.journal.limits.lease_ms)
@@ -188,7 +189,8 @@ class Claims:
 
     @answers("explain")
     async def explain(self, fingerprint: bytes) -> Explained:
-        """Tells what is known about one id, by its 16 bytes, once that is durable. Raises Recovering."""
+        """Returns the state and origin of one id, by its fingerprint of 16 bytes, once they are durable. Raises
+        Recovering."""
         explained = explain(self._store, fingerprint, self.journal.clock.monotonic_ms())
         elsewhere = self._places.elsewhere and explained.written_at is not None
         firsts = self._firsts(words(fingerprint).reshape(1, 2), _DUPLICATE) if elsewhere else None

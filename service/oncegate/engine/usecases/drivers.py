@@ -1,6 +1,7 @@
-"""Registers drivers, who own the retries, and takes their acks of what will not be run again.
+"""Registers drivers, which own the retries, and records their acks of sequences and batches that they will never retry.
 
-Sources: RIFL (SOSP 2015), acks of a client that has all its results; MillWheel, ids go once no sender can retry.
+Sources: RIFL (SOSP 2015), acks of a client that has all its results; MillWheel, ids are dropped once no sender can
+retry.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,7 +24,7 @@ from oncegate.index.producers.store import Driver, ProducerState
 
 
 class Drivers:
-    """Registers drivers and takes their acks, over one journal."""
+    """The drivers of one journal."""
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
@@ -31,10 +32,11 @@ class Drivers:
 
     @answers("register_driver")
     async def register(self, request: DriverRequest, deadline: Deadline) -> DriverResult:
-        """Gives this token an epoch, the same again for the same token. The newest wins at once: older acks are fenced.
+        """Registers a driver under this token and returns its epoch, a new one for a new token; older epochs are fenced
+        at once.
 
-        Raises Fenced when a later one has followed, TooLarge, BadRequest, LedgerFull, DeadlinePassed: nothing was
-        changed; LedgerDown: unknown, repeat it.
+        Raises Fenced if a later one has registered, TooLarge, BadRequest, LedgerFull, DeadlinePassed: nothing was
+        changed. LedgerDown: effect unknown; retry.
         """
         journal, drivers = self.journal, self._store.drivers
         check_name("driver", request.driver, journal.limits)
@@ -58,12 +60,14 @@ class Drivers:
 
     @answers("ack")
     async def ack(self, request: AckRequest, deadline: Deadline) -> AckResult:
-        """Takes the word that nothing of this will be run again: everything up to it is STALE for ever, and need not be
-        known any more.
+        """Records that the driver will never retry these sequences and batches: they are STALE from now on, and
+        forgotten.
 
-        Each producer is a part, and each batch up to `request.batch`; a refused part keeps none of the others from
-        passing. Raises UnknownDriver, Fenced, NotDriver, OlderBatch, TooLarge, BadRequest, LedgerFull, DeadlinePassed:
-        nothing was changed; LedgerDown: unknown, repeat it.
+        Each producer is a part of the ack, and so is each batch up to `request.batch`; a refused part does not stop the
+        others.
+
+        Raises UnknownDriver, Fenced, NotDriver, OlderBatch, TooLarge, BadRequest, LedgerFull, DeadlinePassed: nothing
+        was changed. LedgerDown: effect unknown; retry.
         """
         journal = self.journal
         if len(request.upto) > journal.limits.producers:
@@ -91,18 +95,19 @@ class Drivers:
         refused = (*(why for *_, why in parts if why is not None), *of_batches)
         named = self._named(driver, request)
         answer = AckResult(tuple((one.name, one.watermark) for one in named), _last(driver), refused)
-        if refused:  # that rests on whatever the index knows by now
+        if refused:  # refusals depend on everything that the index has applied
             await journal.group_commit.all_durable()
         await journal.group_commit.durable(max([driver.position, *(one.position for one in named)]))
         return answer
 
     def _moves_source(self, request: AckRequest) -> bool:
-        """Tells whether the ack says of the driver's source what is not known yet."""
+        """Returns whether the ack carries new offsets of the driver's source."""
         told = self.journal.index.source_offsets.get(request.driver, request.topic)
         return bool(request.topic) and request.source_offsets != (b"" if told is None else told.offsets)
 
     def _batches(self, driver: Driver, request: AckRequest) -> int:
-        """Tells how many batches are acked then, from the first on; 0: nothing is said of any. Raises OlderBatch."""
+        """Returns how many batches are acked with this request, counted from the first one; 0: it names none. Raises
+        OlderBatch."""
         if request.batch is None:
             return 0
         batches = request.batch + 1
@@ -113,7 +118,7 @@ class Drivers:
         return batches
 
     def _refusal(self, driver: Driver, name: str, sequence: int) -> OncegateError | None:
-        """Tells why this producer's part is refused; None: it passes."""
+        """Returns the error of one producer's part; None: it is accepted."""
         producer = self._store.producers.get(name)
         if producer is None:
             return refusals.unknown_part(name)
@@ -123,7 +128,7 @@ class Drivers:
         return refusals.not_done(producer, [[first, min(last, sequence)] for first, last in undone]) if undone else None
 
     def _named(self, driver: Driver, request: AckRequest) -> list[ProducerState]:
-        """Returns the driver's own producers among those that are named."""
+        """Returns the driver's own producers among those of the request."""
         producers = (self._store.producers.get(name) for name, _ in request.upto)
         return [producer for producer in producers if producer is not None and producer.driver == driver.name]
 
@@ -135,7 +140,8 @@ class Drivers:
         return driver
 
     def _moves(self, named: Iterable[tuple[str, int]]) -> Iterator[tuple[int, int]]:
-        """Yields (producer's number, its new watermark): never back, never beyond what was claimed."""
+        """Yields (producer's number, its new watermark), which never moves back or beyond the highest claimed
+        sequence."""
         for name, sequence in sorted(named, key=lambda item: item[1]):
             producer = self._store.producers[name]
             reached = producer.watermark_after(sequence)

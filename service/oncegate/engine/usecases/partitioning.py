@@ -1,4 +1,4 @@
-"""Decides which row goes to which partition, and writes the Arrow streams that the ledger keeps."""
+"""Assigns rows to partitions, and writes the Arrow streams that the ledger keeps."""
 
 import asyncio
 from collections.abc import Sequence
@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from oncegate.engine.requests import Batch, Rows, Schema
 
 Keys = NDArray[np.uint64]
-# Cutting more than this takes longer than handing it to a thread does.
+# Above this size, splitting takes longer than handing it to a thread.
 ASIDE_BYTES = 256 << 10
 
 
 @dataclass(frozen=True, eq=False)
 class Share:
-    """Holds what one partition gets of a request. row_indices: int64[rows], ascending. data: an Arrow IPC stream."""
+    """The part of a request that goes to one partition. row_indices: int64[rows], ascending. data: an Arrow IPC
+    stream."""
 
     partition: int
     row_indices: NDArray[np.int64]
@@ -25,15 +26,15 @@ class Share:
 
 
 def partition_of(keys: Keys | None, rows: int, partitions: int, turn: int) -> NDArray[np.int64]:
-    """Chooses the partition of each row, int64[rows]: by the hash of its key; without keys, all to the one whose turn
-    it is."""
+    """Returns the partition of each row, int64[rows]: by the hash of its key; without keys, all go to one partition,
+    by `turn`."""
     if keys is None:
         return np.full(rows, turn % partitions, np.int64)
     return (keys % np.uint64(partitions)).astype(np.int64)
 
 
 def shares(rows: Rows, is_granted: NDArray[np.bool_] | None, partition: NDArray[np.int64]) -> list[Share]:
-    """Splits the granted rows (None: all) by partition, in their order; what is one partition's whole is not copied."""
+    """Splits the granted rows (None: all) by partition, in order. Rows that all go to one partition are not copied."""
     chosen = np.arange(rows.rows) if is_granted is None else np.flatnonzero(is_granted)
     if rows.rows == len(chosen) > 0 and (partition == partition[0]).all():
         return [Share(int(partition[0]), chosen, rows.data)]
@@ -46,7 +47,7 @@ def shares(rows: Rows, is_granted: NDArray[np.bool_] | None, partition: NDArray[
 
 
 async def shares_aside(rows: Rows, partition: NDArray[np.int64]) -> list[Share]:
-    """Splits all rows by partition, in a thread where they are many; whoever calls decides only afterwards."""
+    """Splits all rows by partition, in a thread if they are large; the caller must decide only afterwards."""
     if len(rows.data) < ASIDE_BYTES or partition.size == 0 or (partition == partition[0]).all():
         return shares(rows, None, partition)
     return await asyncio.to_thread(shares, rows, None, partition)
@@ -58,7 +59,7 @@ def _some_of(rows: Rows, row_indices: NDArray[np.int64]) -> bytes:
 
 
 def selected(rows: Rows, names: Sequence[str]) -> Rows:
-    """Returns the rows with these of their columns alone, in this order."""
+    """Returns the rows with only these columns, in this order."""
     batches = [batch.select(names) for batch in rows.batches]
     schema = pa.schema([rows.schema.field(name) for name in names])
     return replace(rows, schema=schema, batches=batches, data=stream(schema, batches))

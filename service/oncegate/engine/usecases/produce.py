@@ -1,4 +1,4 @@
-"""Writes rows at once, with ids (each takes effect once) or without (`plain`, at least once)."""
+"""Appends rows to topics, with ids or sequences (each row takes effect once) or without (`plain`, at least once)."""
 
 import hashlib
 from collections.abc import Sequence
@@ -39,15 +39,14 @@ _NO_DIGEST = bytes(16)
 
 @dataclass(slots=True)
 class _Placed:
-    """Holds the places of a share's rows; None until the rows are durable, if they are elsewhere. row_indices: as of
-    `Share`."""
+    """The places of a share's rows: None until they are durable, if they are elsewhere. row_indices: as in `Share`."""
 
     row_indices: NDArray[np.int64]
     places: RowPlaces | None = None
 
 
 class Records:
-    """Appends rows to topics, over one journal."""
+    """Appends rows to the topics of one journal."""
 
     def __init__(self, journal: Journal, topics: Topics, producers: Producers, places: Places) -> None:
         self.journal = journal
@@ -59,12 +58,14 @@ class Records:
 
     @answers("produce", shadow.produced)
     async def produce(self, request: ProduceRequest, deadline: Deadline) -> ProduceResult:
-        """Appends rows to a topic. With ids claim, done and output are one; what is not GRANTED is left out.
+        """Appends rows to a topic. With ids, claim, rows and completion are one append; rows not GRANTED are left out.
 
-        A repeat of rows with ids writes what nobody wrote meanwhile, and is answered DUPLICATE (own) for the rest, with
-        the offsets of what it wrote before; a repeat of rows without ids is written again.
-        Raises SchemaMismatch, NotFound, TooLarge, TokenReused, Overloaded, LedgerFull, DeadlinePassed, with sequences
-        also what `Producers.claim` does: nothing was written; LedgerDown: unknown, repeat the same token and call.
+        A repeat with ids writes the rows that are still free. The rest is answered DUPLICATE (own), with the offsets of
+        the earlier write. A repeat without ids writes all rows again.
+
+        Raises SchemaMismatch, NotFound, TooLarge, TokenReused, Overloaded, LedgerFull, DeadlinePassed and, with
+        sequences, as `Producers.claim`: nothing was written. LedgerDown: effect unknown; retry with the same token and
+        call.
         """
         self.journal.rates.take_ids(request.rows.rows, request.sender.tenant)
         if request.locate and request.ids is None:
@@ -83,7 +84,7 @@ class Records:
         return await self._by_id(request, request.ids, deadline)
 
     async def _by_id(self, request: ProduceRequest, ids: U64, deadline: Deadline) -> ProduceResult:
-        """Appends the rows whose ids (`ids`: the request's) are free; claim, rows and completion are one entry."""
+        """Appends the rows whose ids are free; claim, rows and completion are one entry. ids: of the request."""
         deadline.check()
         if request.scope is not None and await is_over(self.journal, request.scope):
             return ProduceResult(0, (), *stale(self.journal, len(ids)))
@@ -117,8 +118,8 @@ class Records:
     async def _earlier_ranges(
         self, request: ProduceRequest, before: tuple[Span, ...], positions: Sequence[int], deadline: Deadline
     ) -> tuple[RowRange, ...]:
-        """Returns the ranges of all rows that earlier tries wrote: from the entries at `positions` if they are
-        elsewhere, else from `before`."""
+        """Returns the ranges that earlier tries wrote: read from the entries at `positions` if they are elsewhere,
+        else `before`."""
         if not self._places.elsewhere:
             return tuple(RowRange(request.topic, span.partition, span.first_offset, span.rows) for span in before)
         return await self._places.ranges(positions, deadline if request.locate else deadline.at_most(UNASKED_MS))
@@ -129,7 +130,7 @@ class Records:
         return decide(self._index.claims, request.token, request.call, digest, ids, now_ms, "produce", digests, times)
 
     def _earlier_tries(self, decision: ClaimDecision, now_ms: int) -> tuple[int, tuple[Span, ...]]:
-        """Returns the position that the answer rests on, and what earlier tries of this call have written."""
+        """Returns the position that the answer depends on, and the spans that earlier tries of this call wrote."""
         if decision.claim is None:
             return decision.rests_on, ()
         claims = self._index.claims
@@ -141,7 +142,7 @@ class Records:
         return firsts_of(self._index.claims, ids, verdicts, entries_max, self._places.elsewhere)
 
     async def _sequenced(self, request: ProduceRequest, requests: SequenceRequest, deadline: Deadline) -> ProduceResult:
-        """Appends claim, rows and completion of a producer's sequences as one."""
+        """Appends a producer's rows; the claim of their sequences, rows and completion are one append."""
         deadline.check()
         if request.ids is not None or len(requests.sequences) != request.rows.rows:
             raise BadRequest(
@@ -195,8 +196,8 @@ class Records:
         return bool(self._index.settings.in_force.shadow)
 
     def _others(self, decision: ClaimDecision) -> NDArray[np.bool_]:
-        """Tells which rows shadow mode writes beside those that are granted: all, but for a repeat of a call that is
-        known, whose first try wrote them."""
+        """Returns which rows shadow mode writes in addition to the granted ones, bool[rows]: all others, but none in
+        a repeat of a known call, whose first try wrote them."""
         if not self._in_shadow or decision.claim is not None:
             return np.zeros(len(decision.actions), np.bool_)
         is_other: NDArray[np.bool_] = (decision.actions != Action.GRANT) & (decision.actions != Action.TAKE_OVER)
@@ -225,8 +226,11 @@ class Records:
         return self._record(request, written, entries, decision, digest, before=before)
 
     def _topic_alone(self, request: ProduceRequest, entries: list[Entry], met: Sequence[Entry] = ()) -> int:
-        """Makes the topic of rows none of which is written, so that it can be read, and records `met`, where a set that
-        is older than ids of topics goes to; returns the last position, or 0."""
+        """Records a topic without rows, and `met`, when no row is written; returns the last position, or 0.
+
+        The topic can then be read. `met` records the ids of its topics for a dedup scope from before such ids were
+        kept.
+        """
         alone = [*([] if self._topics.are_elsewhere else entries), *met]
         if not alone or not request.rows.rows:
             return 0
@@ -236,7 +240,7 @@ class Records:
     def _origin(
         self, request: ProduceRequest, rows: NDArray[np.int64] | None = None, before: tuple[Span, ...] = ()
     ) -> Origin | None:
-        """Who wrote the rows, where records tell it; `rows`, `before`: as of `origins.of_rows`."""
+        """Returns the writer of the rows if records carry it; `rows`, `before`: as in `origins.of_rows`."""
         if not self._topics.tells_origins:
             return None
         return origins.of_rows(self.journal.namespace, request, rows, before)
@@ -258,15 +262,20 @@ class Records:
         after: Sequence[Entry] = (),
         before: tuple[Span, ...] = (),
     ) -> tuple[int, list[_Placed]]:
-        """Records an entry and a range for each partition, all in one append; returns the last position and what is
-        where, which is complete once that is durable. `before`: what earlier tries of the call have written."""
+        """Records one entry and one range for each partition, all in one append; returns the last position and the
+        places.
+
+        before: the spans that earlier tries of the call wrote.
+
+        Places elsewhere are None until the append is durable.
+        """
         journal = self.journal
         spans: list[Span] = []
         found: list[_Placed] = []
         outputs: list[OutputChange] = []
         wall_ms = journal.wall_ms()
         spilled = _spilled(request, wall_ms, journal.limits.name_bytes)
-        # What a repeat writes is its request's as well: one more try is told of all of it.
+        # A repeat keeps the first claim id: a further repeat then finds everything that the call wrote.
         claim = journal.random(16) if decision is None or decision.claim is None else decision.claim
         for share in written:
             behind = sum(span.rows for span in spans if span.partition == share.partition)
@@ -307,8 +316,11 @@ def _ranges(written: list[_Placed]) -> tuple[RowRange, ...]:
 
 
 def _ids(request: ProduceRequest, decision: ClaimDecision | None, share: Share) -> tuple[bytes, bytes, bytes, bytes]:
-    """Returns the fingerprints of a share's rows: those that were free, and those whose lease had run out; the digests
-    of both one's payloads, where they came with any; and where the latter stand, where there are both."""
+    """Returns the id fields of a share's entry, each in bytes: (free ids, ids taken over, digests, rows taken over).
+
+    Digests are those of the payloads, in the order of the ids; empty if the request has none. The rows taken over are
+    indices into the share, uint32; empty unless the share has free ids too.
+    """
     if decision is None or request.ids is None:
         return b"", b"", b"", b""
     ids, acts = request.ids[share.row_indices], decision.actions[share.row_indices]
@@ -322,14 +334,14 @@ def _ids(request: ProduceRequest, decision: ClaimDecision | None, share: Share) 
 
 
 def _spilled(request: ProduceRequest, wall_ms: int, name_bytes: int) -> tuple[int, str]:
-    """Returns since when the rows had waited, and whose they are; a client's clock that is ahead stands still."""
+    """Returns since when the rows had waited, and their owner; a time in the future is cut to the ledger's clock."""
     if request.spilled is None:
         return 0, ""
     return max(1, min(request.spilled.wall_ms, wall_ms)), cut_name(request.spilled.who, name_bytes)
 
 
 def _digest(request: ProduceRequest) -> bytes:
-    """Hashes a request, to another digest than a claim's of the same ids: one call is one request."""
+    """Returns a digest of the request, other than that of a claim of the same ids: a call is one request."""
     assert request.ids is not None
     digests = b"" if request.digests is None else request.digests.tobytes()
     scope = b"" if request.scope is None else repr(request.scope).encode()

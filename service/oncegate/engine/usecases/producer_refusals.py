@@ -1,4 +1,4 @@
-"""Makes refusals of requests about producers: what stands in their way, and the ways on."""
+"""Builds the errors of refused requests about producers and drivers: the cause and the remedies."""
 
 from oncegate.core.errors import (
     Fenced,
@@ -21,7 +21,7 @@ from oncegate.engine.requests import SequenceRequest
 from oncegate.index.claims.batch_scopes import OpenClaims
 from oncegate.index.producers.store import Driver, ProducerState
 
-# So many intervals, batches or claims are named of each part that is refused: enough to look at one by one.
+# Number of intervals, batches or claims to name for each refused part: enough to look at one by one.
 PLACES_MAX = 10
 
 _WAYS = (
@@ -31,7 +31,7 @@ _WAYS = (
 
 
 def not_registered(effect: Registration, request: ProducerRequest, left_ms: int) -> OncegateError:
-    """Makes the refusal of a producer's registration."""
+    """Returns the error of a producer's refused registration."""
     if effect is Registration.REFUSE_BUSY:
         return ProducerBusy(
             f"another attempt holds producer {request.producer} for {left_ms} ms more, unless it renews or closes: "
@@ -43,7 +43,7 @@ def not_registered(effect: Registration, request: ProducerRequest, left_ms: int)
 
 
 def other_driver(producer: ProducerState, driver: str) -> OtherDriver:
-    """Makes the refusal of who names another driver than the producer's."""
+    """Returns the error for a request that names another driver than the producer's."""
     return OtherDriver(
         f"producer {producer.name} belongs to driver {producer.driver}, not {driver}: only one driver can know what "
         "will not be run again. Name that driver, or write under another producer's name; nothing was changed",
@@ -52,7 +52,7 @@ def other_driver(producer: ProducerState, driver: str) -> OtherDriver:
 
 
 def not_the_producer(effect: Entrance, name: str, epoch: int, producer: ProducerState | None) -> OncegateError:
-    """Makes the refusal of who claims or settles under an epoch or token that is not in force."""
+    """Returns the error for a claim or settle under a stale or unknown epoch or token."""
     if effect is Entrance.REFUSE_UNKNOWN or producer is None:
         return UnknownProducer(f"epoch {epoch} of producer {name} is not known here: register first")
     return Fenced(
@@ -63,7 +63,7 @@ def not_the_producer(effect: Entrance, name: str, epoch: int, producer: Producer
 
 
 def not_the_driver(effect: Entrance, request: AckRequest, driver: Driver | None) -> OncegateError:
-    """Makes the refusal of who acks under an epoch or token that is not in force."""
+    """Returns the error for an ack under a stale or unknown epoch or token."""
     if effect is Entrance.REFUSE_UNKNOWN or driver is None:
         return UnknownDriver(f"epoch {request.epoch} of driver {request.driver} is not known here: register first")
     if effect is Entrance.REFUSE_FENCED:
@@ -79,7 +79,7 @@ def not_the_driver(effect: Entrance, request: AckRequest, driver: Driver | None)
 
 
 def gap(request: SequenceRequest, producer: ProducerState) -> Gap:
-    """Makes the refusal of sequences before which something was never claimed."""
+    """Returns the error for sequences after others that were never claimed."""
     claimed = "nothing" if producer.claimed_to is None else str(producer.claimed_to)
     prev, way = request.prev_sequence, "claim without prev_sequence"
     before = f"the sequence before these is {prev}"
@@ -95,7 +95,7 @@ def gap(request: SequenceRequest, producer: ProducerState) -> Gap:
 
 
 def out_of_order(sequence: int, producer: ProducerState) -> OutOfOrder:
-    """Makes the refusal of a sequence after which a later one was claimed already."""
+    """Returns the error for a new sequence below one that was claimed already."""
     return OutOfOrder(
         f"sequence {sequence} of producer {producer.name} was never claimed, and {producer.claimed_to} was: this "
         f"producer is split over tasks, shuffled, or read in another order than before. {_WAYS}",
@@ -105,7 +105,7 @@ def out_of_order(sequence: int, producer: ProducerState) -> OutOfOrder:
 
 
 def too_scattered(producer: ProducerState, intervals: int, most: int) -> Overloaded:
-    """Makes the refusal of more separate ranges than one producer may hold."""
+    """Returns the error for more separate ranges than one producer may hold."""
     return Overloaded(
         f"producer {producer.name} would hold {intervals} separate ranges, {most} at most: complete what is written, "
         "and let the driver ack what is done; nothing was written"
@@ -113,12 +113,12 @@ def too_scattered(producer: ProducerState, intervals: int, most: int) -> Overloa
 
 
 def unknown_part(name: str) -> UnknownProducer:
-    """Makes the refusal of an ack of a producer that nobody has registered."""
+    """Returns the error for an ack of a producer that was never registered."""
     return UnknownProducer(f"there is no producer {name}; nothing of it was acked", producer=name)
 
 
 def older_batch(request: AckRequest, newest: int) -> OlderBatch:
-    """Makes the refusal of an ack of a batch before the last that was acked."""
+    """Returns the error for an ack of an earlier batch than the last one acked."""
     return OlderBatch(
         f"batch {newest} of driver {request.driver} is acked, and {request.batch} lies before it: this is a late copy, "
         "or the checkpoint was set back, and its batches are other ones. Ack under the name of another driver then; "
@@ -128,7 +128,7 @@ def older_batch(request: AckRequest, newest: int) -> OlderBatch:
 
 
 def not_done(producer: ProducerState, undone: list[list[int]]) -> NotDone:
-    """Makes the refusal of an ack over what was claimed and is not done; `undone`: the first intervals of that."""
+    """Returns the error for an ack of claimed sequences that are not done; `undone`: the first of their intervals."""
     first, last = undone[0]
     return NotDone(
         f"sequences {first} to {last} of producer {producer.name} were claimed and are not done: they would be "
@@ -140,7 +140,7 @@ def not_done(producer: ProducerState, undone: list[list[int]]) -> NotDone:
 
 
 def batch_not_done(driver: str, batch: int, open_claims: OpenClaims) -> NotDone:
-    """Makes the refusal of an ack of a batch whose claims still hold ids."""
+    """Returns the error for an ack of a batch whose claims still hold ids."""
     return NotDone(
         f"open claims of batch {batch} of driver {driver} hold {open_claims.ids} ids: they would be answered STALE for "
         "ever, and may not be written. Complete or release them, or look, and clear them: `oncegate resolve`. The next "
@@ -152,7 +152,7 @@ def batch_not_done(driver: str, batch: int, open_claims: OpenClaims) -> NotDone:
 
 
 def too_many_digests(producer: str, kept: int, kept_max: int) -> TooLarge:
-    """Refuses payloads beyond those that are kept, before anything was written."""
+    """Returns the error for more payload digests than are kept; nothing was written."""
     return TooLarge(
         f"producer {producer} brings payloads, and {kept} of at most {kept_max} are kept of sequences of this "
         "namespace that are not acked: ack them, or write without digest_col; nothing was written"

@@ -29,7 +29,7 @@ from oncegate.index.writers import cause_between
 
 
 class Producers:
-    """Registers producers, claims and settles their sequences, over one journal."""
+    """The producers of one journal."""
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
@@ -37,11 +37,12 @@ class Producers:
 
     @answers("register")
     async def register(self, request: ProducerRequest, deadline: Deadline) -> ProducerResult:
-        """Gives this token an epoch, the same again for the same token; from then on older ones are fenced.
+        """Registers a producer under this token and returns its epoch, a new one for a new token; older epochs are then
+        fenced.
 
-        Raises ProducerBusy while another's lease is live, Fenced when a later one has followed, OtherDriver,
-        SourceReplaced, TooLarge, BadRequest, LedgerFull, DeadlinePassed: nothing was changed; LedgerDown: unknown,
-        repeat it.
+        Raises ProducerBusy while another's lease is live, Fenced if a later one has registered, OtherDriver,
+        SourceReplaced, TooLarge, BadRequest, LedgerFull, DeadlinePassed: nothing was changed. LedgerDown: effect
+        unknown; retry.
         """
         check_name("producer", request.producer, self.journal.limits)
         check_name("driver", request.driver, self.journal.limits)
@@ -75,7 +76,7 @@ class Producers:
                 f"{len(producers)} producers in a namespace are all there may be: a producer is a partition of a source"
             )
         journal.group_commit.check()
-        # Numbers count up, and none is free again: no producer is ever forgotten.
+        # Numbers count up and are never reused, since producers are never forgotten.
         number, epoch = (len(producers) + 1, 1) if registered is None else (registered.number, registered.epoch + 1)
         who, times = (request.producer, number, epoch, request.token, request.driver), (lease_ms, journal.wall_ms())
         journal.record([ProducerRegistered(*who, *times, request.gaps, request.sender.writer)])
@@ -94,7 +95,7 @@ class Producers:
         )
 
     def own(self, name: str, epoch: int, token: bytes) -> ProducerState:
-        """Finds the producer whose epoch and token these are. Raises UnknownProducer, Fenced."""
+        """Returns the producer with this epoch and token. Raises UnknownProducer, Fenced."""
         producer = self._store.producers.get(name)
         effect = PRODUCER[standing(producer, epoch, token)].effect
         if producer is None or effect is not Entrance.GO_ON:
@@ -103,11 +104,11 @@ class Producers:
 
     @answers("claim_sequences", shadow.granted)
     async def claim(self, request: SequenceRequest, deadline: Deadline) -> ClaimResult:
-        """Decides which of these sequences may be written: a verdict each, in order. Its name is (producer, epoch,
+        """Decides which sequences may be written: one verdict each, in order. The claim is named by (producer, epoch,
         call).
 
         Raises UnknownProducer, Fenced, Gap, OutOfOrder, TokenReused, TooLarge, BadRequest, Overloaded, LedgerFull,
-        DeadlinePassed: nothing was written; LedgerDown: unknown, repeat the same call.
+        DeadlinePassed: nothing was written. LedgerDown: effect unknown; retry the same call.
         """
         self.journal.rates.take_ids(len(request.sequences), request.sender.tenant)
         deadline.check()
@@ -126,10 +127,11 @@ class Producers:
     def decide(
         self, request: SequenceRequest, person: bytes, digests: U32 | None = None
     ) -> tuple[ProducerState, SequenceDecision, bytes]:
-        """Decides on each sequence; returns the producer, the decision, and the digest of the request. No effect.
+        """Decides on each sequence, without effect; returns the producer, the decision, and the digest of the request.
 
-        digests: of the payloads, uint32[n]; None: the sequences come without.
-        Raises what refuses the request as a whole.
+        digests: of the payloads, uint32[n]; None: the request has none.
+
+        Raises the error that refuses the whole request.
         """
         self._check(request)
         try:
@@ -183,7 +185,7 @@ class Producers:
         lease_ms: int,
         digests: U32 | None = None,
     ) -> SequencesClaimed:
-        """Makes the entry of what is granted; `digests`: of the request, as of `decide`."""
+        """Returns the entry of the granted sequences; `digests`: of the request, as in `decide`."""
         spans, wall_ms, kept = (_raw(decision.fresh), _raw(decision.taken)), self.journal.wall_ms(), b""
         if digests is not None:
             chosen = (
@@ -201,9 +203,9 @@ class Producers:
         written_before: int,
         digests: U32 | None = None,
     ) -> list[SequencesClaimed | SequencesCompleted]:
-        """Makes the entries of what is granted and written with the request: claimed and done in one append.
+        """Returns the entries of sequences that are granted and written at once: claim and completion in one append.
 
-        `written_before`: as of the entry.
+        `written_before`: as in the entry.
         """
         lease_ms = producer.lease_ms if request.lease_ms is None else request.lease_ms
         claimed = self.claimed(request, producer, decision, digest, lease_ms, digests)
@@ -211,9 +213,10 @@ class Producers:
         return [claimed, SequencesCompleted(producer.number, producer.epoch, request.call, claimed.wall_ms)]
 
     def count(self, request: SequenceRequest, producer: ProducerState, decision: SequenceDecision) -> None:
-        """Adds one request's answers to the counters.
+        """Adds the verdicts of one request to the counters.
 
-        No entry holds which epoch wrote a sequence: those of older epochs are compared with the writer of the last one.
+        No entry records which epoch wrote a sequence: the writer before the current one is taken for that of older
+        epochs.
         """
         writer, runs = request.sender.writer or producer.writer, self.journal.index.claims.runs
         cause = cause_between(writer, producer.writer_before, runs)
@@ -224,10 +227,10 @@ class Producers:
     async def settle(
         self, verb: Verb, name: str, epoch: int, token: bytes, call: int, deadline: Deadline
     ) -> SequenceSettled:
-        """Renews, completes or releases all that a call was granted.
+        """Renews, completes or releases everything that a call was granted.
 
-        Raises UnknownProducer, Fenced, UnknownClaim, ReleasedClaim: nothing was changed; LedgerFull, DeadlinePassed:
-        nothing was written; LedgerDown: unknown, repeat it.
+        Raises UnknownProducer, Fenced, UnknownClaim, ReleasedClaim: nothing was changed. LedgerFull, DeadlinePassed:
+        nothing was written. LedgerDown: effect unknown; retry.
         """
         deadline.check()
         producer = self.own(name, epoch, token)
@@ -252,7 +255,8 @@ class Producers:
 
     @answers("close_producer")
     async def close(self, name: str, epoch: int, token: bytes) -> None:
-        """Ends the lease now: the next attempt need not wait. In memory only: a restart gives it a full lease.
+        """Ends the lease now, so that the next attempt need not wait. In memory only: after a restart the lease runs in
+        full.
 
         Raises UnknownProducer, Fenced: nothing was changed.
         """
@@ -260,7 +264,7 @@ class Producers:
 
     @answers("explain_producer")
     async def explain(self, name: str) -> ProducerView:
-        """Tells what is known of a producer, once that is durable. Raises NotFound."""
+        """Returns the state of a producer, once it is durable. Raises NotFound."""
         producer = self._store.producers.get(name)
         if producer is None:
             raise NotFound(f"there is no producer {name}: registering makes it")

@@ -1,4 +1,4 @@
-"""Compares the source that a producer's rows come from with the one that its sequences are of, by one table."""
+"""Compares the source of a producer's rows with the source of its earlier sequences, by one table."""
 
 from oncegate.core.entries.producers import SourceNamed
 from oncegate.core.errors import SourceReplaced
@@ -8,9 +8,11 @@ from oncegate.engine.names import check_name
 
 
 def entries_of(journal: Journal, topic: str, producer: str, source_id: str | None) -> list[SourceNamed]:
-    """Returns the entry that records the source, if it is the first one that is named; no effect.
+    """Returns the entry that records the source if it is the producer's first; no effect.
 
-    `topic`: of a lane; empty for a producer that registers. Raises SourceReplaced, BadRequest: nothing was changed.
+    topic: of a lane; empty for a producer that registers.
+
+    Raises SourceReplaced, BadRequest: nothing was changed.
     """
     if source_id is not None:
         check_name("source_id", source_id, journal.limits)
@@ -33,6 +35,6 @@ def entries_of(journal: Journal, topic: str, producer: str, source_id: str | Non
 
 
 def position_of(journal: Journal, topic: str, producer: str) -> int:
-    """Returns the position of the entry that named the source; 0 where none did."""
+    """Returns the position of the entry that named the source; 0 if none did."""
     named = journal.index.source_ids.get(topic, producer)
     return 0 if named is None else named[1]

@@ -1,4 +1,4 @@
-"""Decides which stages may stay, by quota, free disk, older owners and time to live."""
+"""Bounds uncommitted stages by quota, free disk, newer owners and time to live."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -10,20 +10,20 @@ from oncegate.engine.commit.journal import Journal
 from oncegate.engine.counters import QUOTA_STAGES
 from oncegate.ports import DropRanges
 
-# An owner's text begins so when it is a run of a streaming query: one run at a time, so a later one replaces it.
+# Prefix of an owner that is a run of a streaming query. A query has one run at a time, so a later run replaces it.
 STREAMING_OWNER = "run:"
 
 
 @dataclass
 class _Owner:
-    """Records an owner; `since` orders owners by when they were first seen."""
+    """The activity of an owner; `since` orders owners by when they were first seen."""
 
     since: int
     last_call_ms: int
 
 
 class StageQuota:
-    """Keeps uncommitted stages within their bounds. What it drops makes a later commit answer MISSING_STAGE."""
+    """The limits of uncommitted stages. A commit whose stages were dropped is answered MISSING_STAGE."""
 
     def __init__(self, journal: Journal, free_bytes: Callable[[], tuple[int, int]]) -> None:
         self._journal = journal
@@ -36,7 +36,7 @@ class StageQuota:
             self.touch(name, stage.owner)
 
     def touch(self, name: Name, owner: str) -> None:
-        """Takes note of a call of `owner` under this name."""
+        """Records that `owner` has made a call under this name."""
         now_ms = self._journal.clock.monotonic_ms()
         self._last_call_ms[name] = now_ms
         self._seen += 1
@@ -44,9 +44,9 @@ class StageQuota:
         known.last_call_ms = now_ms
 
     def make_room(self, name: Name, owner: str, size_bytes: int) -> None:
-        """Checks quota and disk for one more chunk, dropping an older owner's stages where that helps.
+        """Checks quota and disk for one more chunk, and drops stages of older owners if that helps.
 
-        Raises QuotaExceeded; nothing of this chunk was written.
+        Raises QuotaExceeded: nothing of this chunk was written.
         """
         self._drop_older(name, owner, self._journal.limits.stage_idle_ms)
         if self._fits(size_bytes):
@@ -75,7 +75,8 @@ class StageQuota:
         return f"the disk of the stages is nearly full: {free} of its {total} bytes are free, and {kept} stay free"
 
     def _drop_older(self, name: Name, owner: str, idle_ms: int) -> None:
-        """Stages that an owner seen before this one left under the same name, or in the same streaming query."""
+        """Drops the stages that older owners left under the same name or in the same streaming query, if idle for
+        `idle_ms`."""
         for other in list(self._index.stages):
             older = [
                 stage.token
@@ -94,17 +95,17 @@ class StageQuota:
         return self._journal.clock.monotonic_ms() - theirs.last_call_ms >= idle_ms
 
     def drop(self, name: Name, tokens: Sequence[bytes], why: str) -> int:
-        """Removes these stages; returns the position of the entry that says so."""
+        """Removes these stages; returns the position of the entry that records it."""
         stages = [stage for token in tokens if (stage := self._index.stage(name, token)) is not None]
         ranges = [part.range_id for stage in stages for part in stage.parts]
         entry = Dropped(name, tuple(tokens), why, self._journal.wall_ms())
         return self._journal.record([entry], [DropRanges(tuple(ranges))])
 
     def sweep(self) -> None:
-        """Drops what nobody has called for within its time to live; forgets owners that left nothing."""
+        """Drops stages whose name had no call within the time to live, and forgets owners without stages."""
         now_ms, ttl_ms = self._journal.clock.monotonic_ms(), self._journal.limits.stage_ttl_ms
         for name in list(self._index.stages):
-            # A refused append brings stages back whose last call was forgotten with them.
+            # A refused append restores stages whose last call is no longer known.
             if now_ms - self._last_call_ms.setdefault(name, now_ms) >= ttl_ms and self._journal.group_commit.open:
                 self.drop(name, list(self._index.stages[name]), "time to live")
         staged = {(name.app, name.topic, stage.owner) for name, stage in self._index.all_stages()}
@@ -113,6 +114,6 @@ class StageQuota:
 
 
 def _same_query(name: Name, owner: str, other: Name, older: str) -> bool:
-    """Tells whether these are two runs of one streaming query, which runs one at a time."""
+    """Returns whether both owners are runs of one streaming query."""
     runs = owner.startswith(STREAMING_OWNER) and older.startswith(STREAMING_OWNER)
     return runs and (name.app, name.topic) == (other.app, other.topic)

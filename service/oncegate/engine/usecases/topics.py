@@ -1,4 +1,4 @@
-"""Makes topics by name or by their first write, sets them up, reads them back by offset."""
+"""Creates topics by name or by their first write, changes their settings, and reads them by offset."""
 
 import shlex
 from collections.abc import Awaitable, Mapping, Sequence
@@ -36,7 +36,7 @@ _OTHER_PRODUCER = (
     "Write under another producer's name (in Spark, assign_sequences with another prefix): all that comes is written. "
     "What the source does not bring again is gone: begin it again, in Spark with a new checkpoint, to write it too"
 )
-# What went to the topic, and the ways on.
+# For each kind: the rows that went to the topic, and the remedies.
 _REPLACED = {
     IdentifiedBy.IDS: (
         "ids of set",
@@ -54,21 +54,21 @@ _REPLACED = {
 
 
 class Topics:
-    """Makes, sets up and reads topics, over one journal."""
+    """The topics of one journal."""
 
     def __init__(self, journal: Journal, outputs: Outputs, elsewhere: RowTopics | None = None) -> None:
         self.journal = journal
         self._outputs = outputs
-        # Knows the topics, where rows are sent to topics that are not the ledger's own; here they are counted.
+        # Set if rows go to topics that are not the ledger's own; the index then only counts them.
         self._elsewhere = elsewhere
         self._index = journal.index.topics
 
     @answers("create_topic")
     async def create(self, request: TopicRequest, deadline: Deadline) -> tuple[TopicView, bool]:
-        """Makes a topic, or sets its retention; returns the topic, and whether it is new. Durable when it returns.
+        """Creates a topic or changes its settings; returns the topic, and whether it is new. Durable when it returns.
 
-        Raises OtherPartitions, SchemaMismatch, TooLarge, LedgerFull, DeadlinePassed: nothing was changed.
-        LedgerDown: unknown, repeat it.
+        Raises OtherPartitions, SchemaMismatch, TooLarge, BadRequest, LedgerFull, DeadlinePassed: nothing was changed.
+        LedgerDown: effect unknown; retry.
         """
         deadline.check()
         if self._elsewhere is not None:
@@ -106,9 +106,9 @@ class Topics:
         return TopicSet(request.topic, schema, retention_ms, retention_bytes, self.journal.wall_ms(), added)
 
     def _schema_of(self, request: TopicRequest, known: TopicState) -> tuple[bytes, int]:
-        """Returns the schema that a topic is to have from now on, and how many columns it adds to those it had.
+        """Returns the schema that the topic is to have, and the number of columns that it adds.
 
-        Raises SchemaMismatch; TooLarge for more columns than a request may have, since no row could have them all.
+        Raises SchemaMismatch; TooLarge for more columns than a request may have, since no row could fill them all.
         """
         if request.schema is None or not known.schema:
             return (known.schema if request.schema is None else schema_bytes(request.schema)), 0
@@ -135,12 +135,14 @@ class Topics:
         origin: Origin | None = None,
         identified: bool = False,
     ) -> tuple[Rows, Mapping[str, bytes]]:
-        """Returns the rows as a topic takes them, where it lies elsewhere: checked before any effect, and without
-        those of the columns `beside` that no record there has. `origin`: where records are to tell it.
+        """Checks rows for a topic elsewhere and returns them as its records can hold them, before any effect.
 
-        Returns beside them the id of each topic elsewhere that they go to, where they are to be `identified`.
-        Raises BadRequest: they come with the hashes of keys, which place them in topics of the ledger alone; what
-        `RowTopics.check` does.
+        beside: columns that are dropped if records there have no column of that name.
+        origin: set if records are to carry it.
+        identified: also return the id of each topic elsewhere that the rows go to.
+
+        Raises BadRequest if the rows carry hashes of keys, which choose partitions only in the ledger's own topics; and
+        as `RowTopics.check`.
         """
         if self._elsewhere is None:
             return rows, {}
@@ -157,9 +159,11 @@ class Topics:
     async def check_writable(
         self, topic: str, schema: Schema, staged_bytes: int, column_topics: Sequence[str] = ()
     ) -> Mapping[str, bytes]:
-        """Checks that staged rows may be written now, all of them at once; raises what `RowTopics.check` does.
+        """Checks that all staged rows can be written now, at once; raises as `RowTopics.check`.
 
-        Returns the ids of the topics elsewhere that they go to. column_topics: those that their column `topic` names.
+        column_topics: the topics that the rows' column `topic` names.
+
+        Returns the ids of the topics elsewhere that the rows go to.
         """
         if self._elsewhere is None:
             return {}
@@ -168,10 +172,11 @@ class Topics:
         return await self._checked(checking)
 
     async def _checked(self, checking: Awaitable[Mapping[str, bytes]]) -> Mapping[str, bytes]:
-        """Returns what `RowTopics.check` returns, and raises its errors.
+        """Awaits a check of `RowTopics` and raises its errors.
 
-        The servers of these topics are the ledger's. Where they cannot be asked, an append finds out whether they are
-        away for all, and reports it; the caller gets the refusal, after which nothing was written.
+        The topics are on the ledger's servers. If the check cannot reach them, a probe is appended: its outcome shows
+        whether the ledger is unreachable too, and is reported by the group commit. The caller gets the refusal: nothing
+        was written.
         """
         try:
             return await checking
@@ -182,17 +187,17 @@ class Topics:
 
     @property
     def are_elsewhere(self) -> bool:
-        """Tells whether rows are sent to topics that are not the ledger's own: then offsets are not known here."""
+        """True if rows go to topics that are not the ledger's own; then the index does not know their offsets."""
         return self._elsewhere is not None
 
     @property
     def record_columns(self) -> Schema | None:
-        """Returns the columns of records in topics elsewhere, with their types; None: topics are the ledger's own."""
+        """The columns of records in topics elsewhere, with their types; None: topics are the ledger's own."""
         return None if self._elsewhere is None else self._elsewhere.columns
 
     @property
     def tells_origins(self) -> bool:
-        """Tells whether records say who wrote them: in topics elsewhere, where the namespace asks for it."""
+        """True if records carry their writer: in topics elsewhere, with `record_headers` set."""
         return self._elsewhere is not None and bool(self.journal.index.settings.in_force.record_headers)
 
     def publication(
@@ -205,19 +210,20 @@ class Topics:
         staged_bytes: int = 0,
         report: SendReport | None = None,
     ) -> PublishRanges | SendRanges:
-        """Returns the change that makes ranges the next rows of a topic.
+        """Returns the change that appends ranges to a topic.
 
-        `origin`, `report`: as of `SendRanges`, and of no use here; `staged_bytes`: of ranges that were staged.
+        origin, report: as in `SendRanges`; unused for the ledger's own topics.
+        staged_bytes: size of the ranges that were staged.
         """
         if self._elsewhere is not None:
             return SendRanges(topic, range_ids, origin, staged_bytes, report)
         return PublishRanges(topic, partition, first_offset, range_ids)
 
     def creation(self, topic: str, schema: Schema) -> list[Entry]:
-        """Returns the entry that makes the topic fit for rows of this schema, if it needs one.
+        """Returns the entry, if any, that creates the topic or gives it its schema, for rows of `schema`.
 
-        Raises SchemaMismatch when rows do not fit its columns; NotFound when the namespace makes no topics by itself;
-        BadRequest for a topic of lanes.
+        Raises SchemaMismatch if the rows do not fit its columns; NotFound if the namespace does not create topics
+        automatically; BadRequest for a topic of lanes.
         """
         known, wall_ms = self._index.get(topic), self.journal.wall_ms()
         if self.journal.index.lanes.writes(topic):
@@ -240,12 +246,12 @@ class Topics:
         return [TopicSet(topic, schema_bytes(schema), known.retention_ms, known.retention_bytes, wall_ms)]
 
     def layout(self, topic: str) -> tuple[int, int]:
-        """Tells how many partitions a topic has, or would be made with; and how many writes it has had."""
+        """Returns the topic's number of partitions, or that of a new one, and its number of writes so far."""
         known = self._index.get(topic)
         return (1, 0) if known is None else (len(known.partitions), known.turns)
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> Fetched:
-        """Reads the ranges that hold rows from `offset` on; nothing that is not durable is ever seen.
+        """Reads the ranges that hold rows from `offset` on; only durable rows are returned.
 
         Raises NotFound, BadRequest, OffsetTrimmed, LedgerDamaged, ReadElsewhere.
         """
@@ -259,17 +265,16 @@ class Topics:
         max_rows = min(max_rows, self.journal.limits.fetch_rows)
         low, high = view.low_offsets[partition], view.high_offsets[partition]
         chunks = await self._outputs.fetch(topic, partition, offset, max_rows, max_bytes) if offset < high else []
-        # Looked at behind the rows: among them may be some whose columns were added since.
+        # The schema is read after the rows, since their columns may have been added meanwhile.
         return Fetched(chunks, low, high, (await self.remembered(topic)).schema)
 
     @answers("topic")
     async def view(self, name: str) -> TopicView:
-        """Returns schema, offsets and retention of a topic, once they are durable; NotFound when it was never made."""
+        """Returns schema, offsets and retention of a topic, once they are durable. Raises NotFound."""
         return await self.remembered(name)
 
     async def remembered(self, name: str) -> TopicView:
-        """Does what `view` does without a proof of who owns the ledger: for a write, which waits for an append of its
-        own."""
+        """Like `view`, but without a proof of ownership: for writes, which wait for an append of their own."""
         topic = self._index.get(name)
         if topic is None:
             raise NotFound(f"no topic {name} in namespace {self.journal.namespace}; its first write creates it")
@@ -288,10 +293,12 @@ class Topics:
 def identify_topics(
     journal: Journal, identified_by: IdentifiedBy, name: str, topic_ids: Mapping[str, bytes]
 ) -> list[Entry]:
-    """Returns the entries that record which topics elsewhere rows go to, of those that none went to yet.
+    """Returns the entries that record the ids of topics elsewhere, for those that these rows go to for the first time.
 
-    name: of the set of ids, the producer or the app. topic_ids: of the topics as they are now.
-    Raises TopicReplaced: one of them was deleted and created again since; nothing was written.
+    name: the dedup scope, the producer or the app.
+    topic_ids: current ids of the topics.
+
+    Raises TopicReplaced if one of the topics was deleted and created again since: nothing was written.
     """
     id_sets, wall_ms = journal.index.id_sets, journal.wall_ms()
     for topic, topic_id in topic_ids.items():
@@ -309,19 +316,19 @@ def identify_topics(
 
 
 def schema_bytes(schema: Schema) -> bytes:
-    """Encodes a schema as a topic keeps it, in IPC form: every column nullable, no metadata."""
+    """Encodes a schema in IPC form, as topics keep it: every column nullable, no metadata."""
     plain = pa.schema([field.with_nullable(True).remove_metadata() for field in schema])
     data: bytes = plain.serialize().to_pybytes()
     return data
 
 
 def read_schema(data: bytes) -> Schema:
-    """Decodes an Arrow schema from its IPC form."""
     return pa.ipc.read_schema(pa.py_buffer(data))
 
 
 def check_schema(topic: str, known: Schema, brought: Schema) -> None:
-    """Raises SchemaMismatch unless both have the same names and types in the same order; nullability is free."""
+    """Raises SchemaMismatch unless both schemas have the same names and types in the same order; nullability may
+    differ."""
     if [(f.name, f.type) for f in known] != [(f.name, f.type) for f in brought]:
         raise SchemaMismatch(
             f"topic {topic} has the schema ({_show(known)}), the rows have ({_show(brought)}); nothing was written",
@@ -331,9 +338,10 @@ def check_schema(topic: str, known: Schema, brought: Schema) -> None:
 
 
 def check_fits(topic: str, known: Schema, brought: Schema) -> None:
-    """Raises SchemaMismatch unless each column of the rows is one of the topic's, by name and type.
+    """Raises SchemaMismatch unless the topic has each column of the rows, by name and type.
 
-    Their order is free, and a column that the rows leave out is null in them."""
+    Columns may come in any order; those that the rows leave out are null.
+    """
     types = {field.name: field.type for field in known}
     if any(types.get(field.name) != field.type for field in brought):
         raise SchemaMismatch(
@@ -345,7 +353,7 @@ def check_fits(topic: str, known: Schema, brought: Schema) -> None:
 
 
 def _leaf_count(kind: Any) -> int:
-    """Counts the columns that a type is made of: itself, or those inside of it."""
+    """Counts the leaf columns of a type; a type that is not nested counts as one."""
     if not pa.types.is_nested(kind) or not kind.num_fields:
         return 1
     return sum(_leaf_count(kind.field(number).type) for number in range(kind.num_fields))

@@ -1,1 +1,1 @@
-"""Answers clients that write rows into Kafka themselves: opens their lanes, and tells what of a lane is written."""
+"""Serves clients that write rows into Kafka themselves: opens their lanes and reports which sequences are written."""

@@ -1,7 +1,7 @@
-"""Reads the records that clients have committed, enters them into the ledger, and trims what was entered.
+"""Reads the records that clients committed, enters them into the ledger, and trims the records entered.
 
-One reading of a partition at a time, and all who ask before it begins share the next one. What is read is entered
-without awaiting in between, so that whoever looks behind a reading finds it in the index.
+A partition has one read at a time, and everyone who asks before a read begins shares it. Records are entered without an
+await in between, so the index has them as soon as the read is done.
 """
 
 import asyncio
@@ -20,17 +20,18 @@ from oncegate.index.lanes import Lane
 from oncegate.index.producers.intervals import Intervals
 from oncegate.ports import DirectRecords
 
-# Entered in one append: some 100 kB.
+# Records for one append: some 100 kB.
 ENTRIES_PER_CHANGE = 1_000
-# A deletion costs a commit and two requests: seldom enough that nobody notices, often enough that a start reads little.
+# Entered records before a trim. A trim costs a commit and two requests; rare trims make the next start read more.
 TRIM_RECORDS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """Says how far a reading came. since: what `GroupCommit.owned` waits behind for a commit that began after it.
+    """The end of a read.
 
-    next_offset: what the index has once all that was found is in it; less, and some of it was undone since.
+    since: the argument for `GroupCommit.owned`, to wait for a commit that began after the read.
+    next_offset: the index's next offset once all records are entered; if it is lower later, some of them were undone.
     """
 
     since: int
@@ -44,15 +45,15 @@ class DirectEntering:
         self._journal = journal
         self._records = records
         self._turns = [asyncio.Lock() for _ in range(records.partitions)]
-        # The reading of each partition that has not begun yet.
+        # The read of each partition that has not begun yet.
         self._next: dict[int, asyncio.Task[Reached]] = {}
         self._entered = [0] * records.partitions
         self._trimming: asyncio.Task[None] | None = None
 
     def read_on(self, partition: int) -> "asyncio.Task[Reached]":
-        """Reads a partition to the end that it has now, or later, and enters what was found there.
+        """Reads a partition to its current end or beyond, and enters the records.
 
-        The task raises LedgerFull, LedgerDamaged, and why nothing can be written.
+        The task raises LedgerFull, LedgerDamaged, and the reason why nothing can be written.
         """
         reading = self._next.get(partition)
         if reading is None:
@@ -77,7 +78,8 @@ class DirectEntering:
             return reached
 
     def _enter(self, partition: int, found: Sequence[tuple[int, bytes]]) -> None:
-        """Records all that was found, or what stands before the first record that is refused, and raises that."""
+        """Records all of `found`. If a record is refused, only those before it are recorded, and LedgerDamaged is
+        raised."""
         journal, entries, written = self._journal, list[LaneWritten](), dict[int, Intervals]()
         refused: LedgerDamaged | None = None
         for offset, data in found:
@@ -125,7 +127,7 @@ class DirectEntering:
         )
 
     async def _trim(self, partition: int) -> None:
-        """Deletes what is entered, once that is proven; what fails is tried with the next records."""
+        """Deletes the entered records once ownership is proven; a failed trim is retried with the next records."""
         group_commit, before = self._journal.group_commit, self._journal.index.lanes.next_offset(partition)
         state, entered = EntryState.QUEUED, self._entered[partition]
         try:
@@ -142,7 +144,7 @@ class DirectEntering:
 
 
 def _content(record: LaneRecord, written: Intervals) -> Content:
-    """What a record says, seen from what is written, that which is found before it included."""
+    """Compares a record with the sequences written before it."""
     at = np.searchsorted(written.last, record.spans[:, 0])
     is_met = at < len(written)
     met = written.first[at[is_met]] <= record.spans[is_met, 1]
@@ -150,6 +152,6 @@ def _content(record: LaneRecord, written: Intervals) -> Content:
 
 
 def _taken(reading: "asyncio.Task[Reached]") -> None:
-    """Takes a reading's error, which nobody may wait for any more."""
+    """Retrieves a read's error, so that asyncio does not report it if no caller waits any more."""
     if not reading.cancelled():
         reading.exception()

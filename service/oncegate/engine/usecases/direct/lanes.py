@@ -1,4 +1,4 @@
-"""Opens lanes, and tells which of their sequences are written, by the table `core.direct.ASK`."""
+"""Opens lanes, and reports which of their sequences are written, by the table `core.direct.ASK`."""
 
 import asyncio
 
@@ -23,7 +23,7 @@ from oncegate.index.lanes import Lane
 from oncegate.index.producers.intervals import count_of
 from oncegate.ports import DirectRecords
 
-# A question that cannot be answered by then is asked again: longer than a broker's restart moves a leader.
+# Limit for an answer; the client then asks again. A leader moves faster than this when a broker restarts.
 ASK_MS = 10_000
 _NOWHERE = (
     "there are no lanes here: clients write themselves only where the ledger is on Kafka (--ledger kafka://…); nothing "
@@ -32,7 +32,7 @@ _NOWHERE = (
 
 
 class DirectLanes:
-    """Opens lanes and answers for them, over one journal. `records`: None where the ledger has no place for any."""
+    """The lanes of one journal. records: None if the ledger does not support lanes."""
 
     def __init__(self, journal: Journal, records: DirectRecords | None) -> None:
         self.journal = journal
@@ -42,11 +42,14 @@ class DirectLanes:
 
     @answers("open_lane")
     async def open(self, topic: str, producer: str, deadline: Deadline, source_id: str | None = None) -> LaneOpening:
-        """Makes a lane, or finds it, and tells with what it is written; from then on its topic has no other writers.
+        """Opens a lane, or finds an open one, and returns where its client writes; its topic then accepts no other
+        writers.
 
-        source_id: of the source that the sequences are of, as `ProducerRequest` has it. Raises BadRequest: the topic
-        was written otherwise; SourceReplaced: it is another source; NotFound: the ledger is not on Kafka; TooLarge,
-        LedgerFull, DeadlinePassed: nothing was changed; LedgerDown: unknown, repeat it.
+        source_id: the source of the sequences, as in `ProducerRequest`.
+
+        Raises BadRequest: the topic was written in another way; SourceReplaced: it is another source; NotFound: the
+        ledger is not on Kafka; TooLarge, LedgerFull, DeadlinePassed: nothing was changed. LedgerDown: effect unknown;
+        retry.
         """
         check_name("topic", topic, self.journal.limits)
         check_name("producer", producer, self.journal.limits)
@@ -86,11 +89,10 @@ class DirectLanes:
 
     @answers("ask_lane")
     async def ask(self, question: LaneQuestion, deadline: Deadline) -> LaneAnswer:
-        """Tells which sequences are written. Who asks has started the lane's transactional id before.
+        """Returns which sequences are written. The client must have fenced earlier writers of the lane before it asks.
 
-        Raises NotFound: the lane was never opened; TopicReplaced: its rows went to another topic;
-        BadRequest, TooLarge, LedgerFull, LedgerDamaged, DeadlinePassed:
-        nothing is known, and nothing was changed; LedgerDown: likewise.
+        Raises NotFound: the lane was never opened; TopicReplaced: its rows went to another topic; BadRequest, TooLarge,
+        LedgerFull, LedgerDamaged, DeadlinePassed, LedgerDown: no answer, and nothing was changed.
         """
         self._check(question)
         deadline.check()
@@ -98,7 +100,7 @@ class DirectLanes:
         while True:
             lane = self._lane(question.topic, question.producer)
             if self._index.next_offset(lane.partition) < reached.next_offset:
-                # What was found was undone with an append that was refused: it is as if nobody had read it.
+                # The entries of that read were undone with a refused append, so it does not count.
                 reading = ReadProgress.BEFORE
             acking = self._acking(lane, question, reading)
             if acking is Acking.READ_ON:
@@ -126,8 +128,7 @@ class DirectLanes:
     async def _identify(self, lane: Lane, question: LaneQuestion) -> None:
         """Records the topic that the lane's rows go to; durable when it returns.
 
-        The rows of a lane that has written none are in no topic, so whichever is there takes the place of another.
-        Raises TopicReplaced: nothing was changed.
+        A lane without written rows may move to any topic of that name. Raises TopicReplaced: nothing was changed.
         """
         if question.topic_id is None:
             return
@@ -143,7 +144,7 @@ class DirectLanes:
             await journal.group_commit.durable(journal.record(entries))
 
     def _acking(self, lane: Lane, question: LaneQuestion, reading: ReadProgress) -> Acking:
-        """What becomes of the question's ack. Raises BadRequest: it is of what was not written."""
+        """Returns the effect of the question's ack. Raises BadRequest if it covers sequences that were not written."""
         if question.acked is None:
             return Acking.NOTHING
         acking = ACK[lane.cover(question.acked), reading].effect
@@ -155,14 +156,14 @@ class DirectLanes:
         return acking
 
     def _enter_ack(self, lane: Lane, question: LaneQuestion) -> None:
-        """Enters all up to the acked sequence as written, behind the last record that was entered."""
+        """Enters all sequences up to the acked one as written, after the last record that was entered."""
         assert question.acked is not None
         self.journal.group_commit.check()
         span, offset = np.array([[0, question.acked]], "<u8"), self._index.next_offset(lane.partition) - 1
         self.journal.record([LaneWritten(lane.number, offset, span.tobytes(), self.journal.wall_ms())])
 
     def _known(self, lane: Lane, question: LaneQuestion) -> tuple[LaneAnswer, set[RecordState]]:
-        """What the index has of a question, and the states that its sequences are in."""
+        """Returns the index's answer to a question, and the states of its sequences."""
         duplicates = lane.within(question.first, question.last)
         is_whole = count_of(duplicates) == question.last - question.first + 1 if len(duplicates) else False
         states = set() if is_whole else {RecordState.ABSENT}

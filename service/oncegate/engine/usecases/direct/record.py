@@ -1,9 +1,9 @@
-"""The bytes of the record that a client commits with its rows: whose they are, and which sequences.
+"""The record that a client commits with its rows: which lane of which ledger, and which sequences.
 
-    version u8 = 1 | ledger 16 bytes | lane u64 | spans u32 | each: first u64, last u64, both of them written
+version u8 = 1 | ledger 16 bytes | lane u64 | spans u32 | each span: first u64, last u64, both inclusive
 
-Big-endian. Spans are sorted, disjoint, and never empty; the client's side is `oncegate_spark.direct.transaction`, and
-tests/golden/kafka/lane_records.json holds both to one form.
+Big-endian. Spans are sorted, disjoint and never empty. The client's side is `oncegate_spark.direct.transaction`;
+tests/golden/kafka/lane_records.json checks that both agree.
 """
 
 import struct
@@ -17,13 +17,13 @@ from oncegate.core.producers import SEQUENCE_MAX
 _HEAD = struct.Struct(">B16sQI")
 _VERSION = 1
 _SPAN_BYTES = 16
-# A record is one message of Kafka's default size at most; what has more holes goes by ids.
+# Keeps a record within one message of Kafka's default size. Sequences with more holes must be written by ids.
 SPANS_MAX = 10_000
 
 
 @dataclass(frozen=True, eq=False)
 class LaneRecord:
-    """Says that these sequences, `spans` of shape (k, 2), were written as this lane of this ledger."""
+    """Sequences, `spans` of shape (k, 2), that were written in this lane of this ledger."""
 
     ledger: bytes
     lane: int
@@ -31,7 +31,7 @@ class LaneRecord:
 
 
 def decode_record(data: bytes) -> LaneRecord | None:
-    """Returns what a record says; None where it is none of this version."""
+    """Decodes a record; returns None if it is invalid or of another version."""
     if len(data) < _HEAD.size:
         return None
     version, ledger, lane, count = _HEAD.unpack_from(data)

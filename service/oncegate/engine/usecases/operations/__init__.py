@@ -1,1 +1,1 @@
-"""What operators do by hand: each action stands in the ledger, with who did it and why."""
+"""Implements operators' actions: the ledger records each one, with who did it and why."""

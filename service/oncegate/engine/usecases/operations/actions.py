@@ -1,4 +1,4 @@
-"""Forgets ids, fences producers and notes what else an operator does: each with who and why, in the same append."""
+"""Forgets ids, fences producers and records other actions of operators: each with who and why, in the same append."""
 
 from collections.abc import Callable
 
@@ -26,23 +26,24 @@ __all__ = ["Actions", "AuditRecord"]
 
 
 class Actions:
-    """Does what operators ask for, over one journal. What is refused leaves nothing in the ledger."""
+    """The actions of operators on one journal. A refused action leaves nothing in the ledger."""
 
     def __init__(self, journal: Journal, evicting: Callable[[], bool]) -> None:
         self.journal, self._trail = journal, Trail(journal)
-        # Whether ids are on their way out of memory.
+        # Returns whether an eviction of ids from memory is running.
         self._evicting = evicting
 
     @answers("forget")
     async def forget(
         self, ids: NDArray[np.uint64], id_set: str, note: Note, deadline: Deadline, tenant: Tenant | None = None
     ) -> int:
-        """Forgets ids, uint64 (n, 2), that are done or taken: the next that asks is granted them. Returns how many.
+        """Forgets ids, uint64 (n, 2), that are done or taken, so that the next caller is granted them. Returns how
+        many.
 
-        tenant: whose quotas count the ids; None: nobody's.
+        tenant: whose quotas count the ids; None: no one's.
 
-        Raises LeaseLive, BadRequest: a claim holds one, or it has left memory; Overloaded: ids are leaving memory at
-        this moment; TooLarge, LedgerFull, DeadlinePassed: nothing was forgotten; LedgerDown: unknown, repeat it.
+        Raises LeaseLive, BadRequest: a claim holds one, or it has been evicted from memory; Overloaded: an eviction is
+        running; TooLarge, LedgerFull, DeadlinePassed: nothing was forgotten. LedgerDown: effect unknown; retry.
         """
         self._trail.check(note, deadline)
         self.journal.rates.take_ids(len(ids), tenant)
@@ -59,7 +60,7 @@ class Actions:
             raise Overloaded("ids are leaving memory at this moment: ask again; nothing was forgotten")
         journal.group_commit.check()
         wall_ms, claim = journal.wall_ms(), journal.random(16)
-        # A claim that holds them and is released: what an id's slot names is what it is, and nobody is named by it.
+        # A claim takes the ids and is released: an id's state is that of the claim which its slot names.
         call = claim, journal.random(16), 0, digest_of_ids(known), journal.limits.lease_ms_min, wall_ms
         entries: list[Entry] = [Claimed(*call, known.tobytes(), b"", b"", id_set), Released(claim, wall_ms)]
         done = Done("forget", f"ids of set {id_set!r}", len(known), note)
@@ -67,7 +68,7 @@ class Actions:
         return done.count
 
     def _known(self, decision: ClaimDecision) -> NDArray[np.bool_]:
-        """Chooses those that are to be forgotten. Raises LeaseLive, BadRequest where one of them may not be."""
+        """Returns which ids are to be forgotten, bool[n]. Raises LeaseLive, BadRequest if one of them must not be."""
         effects = [FORGET[Action(action)].effect for action in decision.actions.tolist()]
         if held := effects.count(Forgetting.REFUSE_LIVE):
             raise LeaseLive(
@@ -89,13 +90,14 @@ class Actions:
 
     @answers("forget_all")
     async def forget_all(self, id_set: str, confirm: str, token: bytes, note: Note, deadline: Deadline) -> int:
-        """Forgets every id of a set, also those that have left memory: the next that asks for one is granted it.
+        """Forgets every id of a dedup scope, including those evicted from memory, so that the next caller is granted
+        them.
 
-        Returns how often the set was forgotten by now. A repeat under the same `token` forgets nothing more. Claims
-        that are open go on, and what they complete is forgotten. The ids keep their room until the horizon.
+        Returns how often the scope has been forgotten. A repeat under the same `token` has no effect. Open claims stay
+        valid, and the ids that they complete are forgotten too. The ids keep their space until their retention ends.
 
-        Raises BadRequest: `confirm` is not the set's name; TooLarge, LedgerFull, DeadlinePassed: nothing was
-        forgotten; LedgerDown: unknown, repeat it with the same token.
+        Raises BadRequest: `confirm` is not the scope's name; TooLarge, LedgerFull, DeadlinePassed: nothing was
+        forgotten. LedgerDown: effect unknown; retry with the same token.
         """
         if confirm != id_set:
             raise BadRequest(f"confirm is {confirm[:80]!r}, not the set's name {id_set[:80]!r}; nothing was forgotten")
@@ -114,10 +116,11 @@ class Actions:
 
     @answers("fence")
     async def fence(self, name: str, note: Note, deadline: Deadline) -> int:
-        """Begins a producer's next epoch, which is nobody's: who held it is FENCED, whatever its lease. Tells it.
+        """Begins a producer's next epoch without a holder and returns it; the current holder is fenced, even with a
+        live lease.
 
-        Raises UnknownProducer, BadRequest, TooLarge, LedgerFull, DeadlinePassed: nothing was changed; LedgerDown:
-        unknown, repeat it.
+        Raises UnknownProducer, BadRequest, TooLarge, LedgerFull, DeadlinePassed: nothing was changed. LedgerDown:
+        effect unknown; retry.
         """
         self._trail.check(note, deadline)
         journal = self.journal
@@ -130,16 +133,16 @@ class Actions:
         entry = ProducerRegistered(*who, journal.limits.lease_ms_min, wall_ms, producer.gaps)
         done = Done("fence", f"producer {name}", epoch, note)
         position = self._trail.submit(done, [entry])
-        # Nobody holds the epoch, so nobody's lease is waited for.
+        # No one holds the epoch, so its lease ends at once.
         journal.index.producers.producers[name].lease_until_ms = journal.clock.monotonic_ms()
         await self._trail.durable(position, done)
         return epoch
 
     @answers("note")
     async def note(self, action: str, subject: str, count: int, note: Note, deadline: Deadline) -> None:
-        """Notes an action that has made no entries of its own, also while the disk is full.
+        """Records an action that has no entries of its own, even while the disk is full.
 
-        Raises BadRequest, TooLarge, LedgerFull, DeadlinePassed: nothing was noted; LedgerDown: unknown.
+        Raises BadRequest, TooLarge, LedgerFull, DeadlinePassed: nothing was recorded. LedgerDown: effect unknown.
         """
         self._trail.check(note, deadline)
         self.journal.group_commit.check(ends=True)
@@ -147,7 +150,8 @@ class Actions:
         await self._trail.durable(self._trail.submit(done, ()), done)
 
     async def trail(self, before: int | None, count: int) -> list[AuditRecord]:
-        """Lists what operators did, up to `count` actions before a position, the newest first, once that is durable."""
+        """Returns up to `count` actions before a position, newest first, once they are durable. before: None: from
+        the newest."""
         found = self.journal.index.audit_trail.before(before, count)
         await self.journal.group_commit.durable(found[0].position if found else 0)
         return found

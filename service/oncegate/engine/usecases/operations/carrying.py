@@ -1,4 +1,4 @@
-"""Takes in what another ledger of the same key knows: done ids as done, taken ids as their owner's."""
+"""Imports the ids that another ledger with the same key knows: done ids as done, taken ids as their owner's."""
 
 from dataclasses import dataclass
 
@@ -22,9 +22,10 @@ from oncegate.index.table.grants import NO_CLAIM
 
 @dataclass(frozen=True, eq=False)
 class KnownIds:
-    """Holds ids as a ledger of the same key knows them: uint64 (n, 2).
+    """Ids that a ledger with the same key knows, uint64 (n, 2).
 
-    owners: uint64 (n, 2), who took each; zeros: it is done. digests: of payloads, uint32 (n,), 0 for none.
+    owners: uint64 (n, 2), who took each; zeros: it is done.
+    digests: of payloads, uint32 (n,); 0: none.
     """
 
     ids: U64
@@ -33,19 +34,19 @@ class KnownIds:
 
 
 class Carrying:
-    """Imports ids over one journal, each request whole or not at all."""
+    """Imports of ids into one journal, each request whole or not at all."""
 
     def __init__(self, journal: Journal) -> None:
         self.journal, self._trail = journal, Trail(journal)
 
     @answers("take_in")
     async def take_in(self, known: KnownIds, note: Note, deadline: Deadline, tenant: Tenant | None = None) -> int:
-        """Makes ids known here that another ledger knows; returns how many were new. Repeating is harmless.
+        """Imports ids that another ledger knows; returns how many were new. Idempotent.
 
-        tenant: whose quotas count the ids; None: nobody's.
+        tenant: whose quotas count the ids; None: no one's.
 
         Raises LeaseLive, BadRequest: a claim holds one, or another owner has it; TooLarge, QuotaExceeded, LedgerFull,
-        DeadlinePassed: nothing was changed; LedgerDown: unknown, repeat it.
+        DeadlinePassed: nothing was changed. LedgerDown: effect unknown; retry.
         """
         journal, limits = self.journal, self.journal.limits
         self._trail.check(note, deadline)
@@ -69,7 +70,7 @@ class Carrying:
         return count
 
     def _new(self, known: KnownIds, owner: U64) -> KnownIds:
-        """Chooses this owner's ids that are not known here, each once. Raises LeaseLive, BadRequest."""
+        """Returns this owner's ids that are not known here, each once. Raises LeaseLive, BadRequest."""
         its = np.flatnonzero((known.owners == owner).all(axis=1))
         ids, first = np.unique(known.ids[its], axis=0, return_index=True)
         ids = np.ascontiguousarray(ids)

@@ -1,6 +1,6 @@
-"""Leftovers: what a dead task has claimed and not settled, cleared by a person, who and why in the ledger.
+"""Clears leftovers, which a dead task has claimed and not settled; the ledger records who decided it and why.
 
-A claim is cleared whole, as it would be settled; of a producer any part, but of an open call all that it holds.
+A claim is cleared whole, as it would be settled. Any part of a producer may be cleared, but an open call only whole.
 """
 
 from collections.abc import Iterator
@@ -26,18 +26,19 @@ from oncegate.index.table.grants import NO_CLAIM
 
 
 class Leftovers:
-    """Clears leftovers of claims and of producers, over one journal."""
+    """The leftover claims and sequences of one journal."""
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
 
     @answers("resolve_claim")
     async def of_claim(self, claim: bytes, request: ResolveRequest, deadline: Deadline) -> int:
-        """Complete or release a claim whose lease is over, or whose holder is gone: somebody knows; how many ids it
-        held, 0 when it was settled so before.
+        """Completes or releases a claim whose lease has expired or whose holder is gone; returns its number of ids.
+
+        Returns 0 if the claim was already settled in this way.
 
         Raises LeaseLive, UnknownClaim, ReleasedClaim, BadRequest, TooLarge, LedgerFull, DeadlinePassed: nothing was
-        changed; LedgerDown: unknown, repeat it.
+        changed. LedgerDown: effect unknown; retry.
         """
         finding = self._checked(request, deadline)
         view = view_of(self.journal.index.claims, claim, self.journal.clock.monotonic_ms())
@@ -67,11 +68,12 @@ class Leftovers:
     async def of_producer(
         self, name: str, span: tuple[int | None, int | None], request: ResolveRequest, deadline: Deadline
     ) -> int:
-        """Clear what of a producer was claimed and is not done, from and to a sequence, both included, None: all of it;
-        how many sequences that were.
+        """Clears a producer's sequences that are claimed and not done; returns how many.
 
-        Raises LeaseLive, UnknownProducer, BadRequest, TooLarge, LedgerFull, DeadlinePassed: nothing was changed;
-        LedgerDown: unknown, repeat it.
+        span: first and last sequence, both inclusive; None: no limit.
+
+        Raises LeaseLive, UnknownProducer, BadRequest, TooLarge, LedgerFull, DeadlinePassed: nothing was changed.
+        LedgerDown: effect unknown; retry.
         """
         finding = self._checked(request, deadline)
         first, last = span
@@ -108,7 +110,7 @@ class Leftovers:
     def _spans(
         self, producer: ProducerState, span: tuple[int | None, int | None], finding: LeftoverOutcome
     ) -> Iterator[tuple[int, int]]:
-        """What is to be changed, cut to the span. Raises LeaseLive."""
+        """Yields the intervals to change, cut to the span. Raises LeaseLive."""
         lease_left_ms = producer.lease_left_ms(self.journal.clock.monotonic_ms())
         low, high = 0 if span[0] is None else span[0], producer.claimed_to or 0
         high = high if span[1] is None else min(span[1], high)
@@ -128,7 +130,7 @@ class Leftovers:
                 yield max(first, low), min(last, high)
 
     def _check_calls(self, producer: ProducerState, spans: U64) -> None:
-        """Raises BadRequest for a call that would be cleared in part: it could not be told what became of it."""
+        """Raises BadRequest if a call would be cleared in part, since a call has only one outcome."""
         for call, held in held_calls(producer, spans).items():
             first, last = int(held[0, 0]), int(held[-1, 1])
             if first < int(spans[0, 0]) or last > int(spans[-1, 1]):
@@ -139,7 +141,7 @@ class Leftovers:
 
 
 def _leftover(kind: int, lease_left_ms: int) -> Leftover:
-    """What an interval of this kind is."""
+    """Classifies an interval by its kind and the lease."""
     if kind in (HELD, TAKEN):
         return Leftover.LIVE if lease_left_ms > 0 else Leftover.OVER
     if kind == LEFT:

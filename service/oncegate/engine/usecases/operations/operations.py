@@ -1,4 +1,4 @@
-"""Joins what operators do by hand over one shard's journal."""
+"""Groups the use cases of operators for one shard."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from oncegate.engine.usecases.operations.overview import Overview
 
 
 class Operations:
-    """Holds each use case of operators: actions, imports, leftovers, and what they look at."""
+    """The use cases of operators: actions, imports, leftovers and overview."""
 
     def __init__(self, journal: Journal, evicting: Callable[[], bool]) -> None:
         self.actions = Actions(journal, evicting)

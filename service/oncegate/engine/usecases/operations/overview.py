@@ -1,4 +1,4 @@
-"""Lists what an operator looks at first: producers by their last activity, and claims whose lease is over."""
+"""Lists recently active producers, and claims whose lease has expired."""
 
 from dataclasses import dataclass
 from heapq import nlargest
@@ -11,7 +11,7 @@ from oncegate.index.table.rows import OPEN
 
 @dataclass(frozen=True)
 class ProducerSummary:
-    """Tells where one producer stands; None before there is such a sequence. `unacked`: claimed above the watermark."""
+    """The state of one producer. None: there is no such sequence yet. `unacked`: claimed above the watermark."""
 
     producer: str
     driver: str
@@ -25,7 +25,7 @@ class ProducerSummary:
 
 @dataclass(frozen=True)
 class LeftClaim:
-    """Tells one open claim whose lease is over: whether its ids are written is in doubt."""
+    """An open claim whose lease has expired: its ids may be written or not."""
 
     claim: bytes
     token: bytes
@@ -36,13 +36,14 @@ class LeftClaim:
 
 
 class Overview:
-    """Reads the index of one shard; nothing is written."""
+    """The lists that an operator looks at first, read from the index of one shard."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
     async def producers(self, count: int) -> tuple[list[ProducerSummary], int]:
-        """Lists up to `count` producers, that of the newest entry first, and tells how many there are; once durable."""
+        """Returns up to `count` producers, by their newest entry, and the number of all; waits until both are
+        durable."""
         known, now_ms = self._journal.index.producers.producers, self._journal.clock.monotonic_ms()
         found = []
         for one in nlargest(count, known.values(), key=lambda producer: producer.position):
@@ -54,7 +55,8 @@ class Overview:
         return found, len(known)
 
     async def left_claims(self, count: int) -> tuple[list[LeftClaim], int]:
-        """Lists up to `count` open claims whose lease is over, the longest first, and tells how many; once durable."""
+        """Returns up to `count` open claims whose lease has expired, the oldest first, and the number of all, once
+        durable."""
         rows, now_ms = self._journal.index.claims.rows, self._journal.clock.monotonic_ms()
         holders, made = rows.holders, rows.made
         is_left = (
@@ -65,7 +67,7 @@ class Overview:
         by_claim: dict[bytes, LeftClaim] = {}
         for row in left.tolist():
             claim, ids = rows.claim[row].tobytes(), int(holders.named[row])
-            if claim in by_claim:  # of ids that were free, and of those that were taken over
+            if claim in by_claim:  # a claim has one row for free ids, and one for ids it took over
                 ids += by_claim[claim].ids
             token, over_ms = holders.token[row].tobytes(), now_ms - int(holders.lease_until_ms[row])
             by_claim[claim] = LeftClaim(claim, token, int(holders.call[row]), ids, over_ms, int(rows.wall_ms[row]))

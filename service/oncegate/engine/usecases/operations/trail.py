@@ -1,4 +1,4 @@
-"""Notes what operators do: who and why, in the same append as what it changes; told once it is durable."""
+"""Records operators' actions, with who and why, in the same append as their changes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,8 @@ from oncegate.engine.producer_requests import Note
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Says what an operator's action did: to what (empty: the whole namespace), to how much of it, by whom and why."""
+    """The effect of an operator's action: its subject (empty: the whole namespace), its extent, and who did it and
+    why."""
 
     action: str
     subject: str
@@ -21,24 +22,25 @@ class Done:
 
 
 class Trail:
-    """Writes the trail of one shard, over its journal."""
+    """The audit trail of one shard."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
     def check(self, note: Note, deadline: Deadline) -> None:
-        """Raises BadRequest, TooLarge, DeadlinePassed: nothing may be done under this note, or no more."""
+        """Raises BadRequest or TooLarge for an invalid note, and DeadlinePassed."""
         check_name("who", note.who, self._journal.limits)
         check_name("why", note.why, self._journal.limits)
         deadline.check()
 
     def submit(self, done: Done, entries: Sequence[Entry]) -> int:
-        """Submits what an action changes, and its note behind that, as one append; returns the last position."""
+        """Submits the entries of an action, followed by its note, as one append; returns the last position."""
         told = Audited(done.action, done.subject, done.count, done.note.who, done.note.why, self._journal.wall_ms())
         return self._journal.record([*entries, told])
 
     async def durable(self, position: int, done: Done) -> None:
-        """Waits until it is durable, and tells it. Raises LedgerFull: nothing was written; LedgerDown: unknown."""
+        """Waits until the action is durable, and logs it. Raises LedgerFull: nothing was written; LedgerDown: effect
+        unknown."""
         journal = self._journal
         await journal.group_commit.durable(position)
         said = {"action": done.action, "subject": done.subject, "count": done.count}
