@@ -1,13 +1,14 @@
-"""How a request that writes is let in, the same for each transport. In this order, all before any effect:
+"""Admits requests that write, identically for each transport. The checks run in this order, before any effect:
 
-1. body length against limits  TooLarge: before a byte of it is read
-2. namespace, marks, writer    NotFound, Recovering, LedgerDown, LedgerBehind, BadRequest
-3. quota, admission            QuotaExceeded, Overloaded: it would wait too long to be decided, there is no room for
-                               the length that was announced, or its caller does not read its answers
-4. the body itself             reserved as it comes; BadRequest when it ends early, DeadlinePassed or BodyTooSlow when
-                               it does not come
-5. its namespace's turn        Overloaded as before, since others came meanwhile; then a turn, so that a namespace with
-                               much under way does not keep others from theirs
+1. body length against limits  TooLarge, before a byte of the body is read
+2. namespace, ledger           NotFound, Recovering, LedgerDown, LedgerBehind, BadRequest
+   positions, writer
+3. quota, admission            QuotaExceeded; Overloaded if the queue is too long, there is no room for the announced
+                               length, or the caller leaves its responses unread
+4. the body                    room is reserved as parts arrive; BadRequest if the body ends early, DeadlinePassed or
+                               BodyTooSlow if it is late
+5. the namespace's turn        Overloaded if the queue has grown too long meanwhile; then fair turns, so that a busy
+                               namespace does not starve others
 """
 
 import asyncio
@@ -27,8 +28,8 @@ from oncegate.transports.access.principal import Principal
 from oncegate.transports.decode import identifiers
 from oncegate.transports.writers import writer_bytes
 
-# What ends or keeps something that is open, by the names of `access.rights.CALLS`: were it refused for its wait, leases
-# would run out, and work be done twice.
+# Calls (as in `access.rights.CALLS`) that complete, release or renew open work. The queue's length never refuses them:
+# leases would expire, and work would be done twice.
 SETTLING = frozenset(
     {
         "renewClaim",
@@ -46,7 +47,7 @@ SETTLING = frozenset(
 
 DRAINED = "an operator has drained the gateway"
 UNDO = "`oncegate drain --undo` or a restart"
-# By the names of `access.rights.CALLS`: what grants, writes rows that no commit waits for, or makes something.
+# Calls (as in `access.rights.CALLS`) that begin something, which a drained gateway refuses.
 NEW_WORK = frozenset(
     {
         "claimIds",
@@ -65,19 +66,22 @@ NEW_WORK = frozenset(
     }
 )
 
-# Reads the whole body by the deadline, and calls the function with the bytes of each part as it comes. Raises
-# BadRequest: it ended early; DeadlinePassed, BodyTooSlow: it did not come in time; what the function raises.
+# Reads the whole body until the deadline and calls the function with the number of bytes of each part. Raises
+# BadRequest (the body ended early), DeadlinePassed, BodyTooSlow, and any error of the function.
 Read = Callable[[Deadline, Callable[[int], None]], Awaitable[bytes | memoryview]]
 
 
 @dataclass(slots=True)
 class RequestHead:
-    """Holds the head of a request that writes; its transport fills it once, before the body is read.
+    """The head of a request that writes, filled by its transport before the body is read.
 
-    call: as of `access.rights.CALLS`. timeout_ms: how long the caller waits; None: for ever. size_bytes: the length of
-    the body as announced. bytes_max: how long a body of its kind may be. principal: of the credential; None: none was
-    asked for. address: the caller's. user_agent: None: the calling program does not name itself. marks: the text of the
-    caller's ledger marks; None: it brings none. writers: the texts that name the writer, of which there may be one.
+    call: as in `access.rights.CALLS`.
+    timeout_ms: how long the caller waits; None: without limit.
+    size_bytes: the announced length of the body. bytes_max: the largest body of its kind.
+    principal: the credential's holder; None: the gateway requires no credential. address: the caller's address.
+    user_agent: None: the calling program does not name itself.
+    marks: text of the ledger positions that the caller sends; None: none.
+    writers: every text that names the writer; more than one is refused.
     """
 
     call: str
@@ -94,10 +98,10 @@ class RequestHead:
 
 @dataclass(slots=True)
 class Admitted:
-    """Holds a request that was let in, until `release` is called when it is answered.
+    """An admitted request; `release` must be called once it is answered.
 
-    name: the namespace's. serving: the handler of the request. deadline: the rest of its time. caller: the name of its
-    credential; empty: none is required.
+    name: the namespace. serving: the handler of the request.
+    caller: the credential's name; empty: the gateway requires no credential.
     """
 
     gateway: Gateway
@@ -110,12 +114,12 @@ class Admitted:
 
     @property
     def namespace(self) -> Namespace:
-        """The namespace, for calls that cannot pass unchecked; the others use `serving`."""
+        """Returns the namespace, for calls that cannot pass unchecked; others use `serving`."""
         assert isinstance(self.serving, Namespace)
         return self.serving
 
     def release(self) -> None:
-        """Gives back the share of what may be in flight; to be called once."""
+        """Releases the request's share of the admission and its turn; must be called once."""
         if self.deadline.on_decision is not None:
             self.deadline.decided()
         self.gateway.admission.give(len(self.body))
@@ -123,9 +127,10 @@ class Admitted:
 
 
 async def admit(head: RequestHead, body: bytes | Read, gateway: Gateway, claims: bool = False) -> Admitted:
-    """Lets a request in, in the order above. Raises what stands there; then nothing is reserved or written.
+    """Admits a request after the module's checks, in their order. If it raises, nothing is reserved or written.
 
-    body: all of it, or what reads it. claims: it claims ids, or settles such a claim, and may pass unchecked.
+    body: the whole body, or the function that reads it.
+    claims: the call claims ids, or renews, completes or releases such a claim, and may pass unchecked.
     """
     deadline, size_bytes, name = Deadline(gateway.clock, head.timeout_ms), head.size_bytes, head.namespace
     if size_bytes > head.bytes_max:
@@ -167,18 +172,18 @@ async def admit(head: RequestHead, body: bytes | Read, gateway: Gateway, claims:
 
 
 def sharer_of(principal: Principal | None, address: str) -> str:
-    """Returns whose share of the answers in flight a request's is: its credential's, else its address's."""
+    """Returns the caller to whose share a response in flight counts: its credential, or without one its address."""
     return f"address {address}" if principal is None else f"key {principal.name}"
 
 
 def require_marks(serving: Namespace | Unchecked, text: str) -> None:
-    """Raises LedgerBehind unless the ledger contains every mark of `text`; BadRequest for a text without marks."""
+    """Raises LedgerBehind unless the ledger contains every position in `text`; BadRequest if it has none."""
     for mark in identifiers.marks(text):
         serving.require(mark)
 
 
 async def _waited(turn: "asyncio.Future[None]", gateway: Gateway, name: str, deadline: Deadline) -> None:
-    """Waits for the namespace's turn; whoever goes away meanwhile has left."""
+    """Waits for the namespace's turn; gives the turn up if the wait is cancelled."""
     began_ms = gateway.clock.monotonic_ms()
     try:
         await turn
@@ -189,7 +194,7 @@ async def _waited(turn: "asyncio.Future[None]", gateway: Gateway, name: str, dea
 
 
 class BodyRoom:
-    """Reserves room for a request's body in the admission of its gateway, part by part as it comes."""
+    """Room for a request's body, reserved in the admission as each part arrives."""
 
     __slots__ = ("_admission", "size_bytes")
 
@@ -198,14 +203,14 @@ class BodyRoom:
         self.size_bytes = 0
 
     def arrived(self, size_bytes: int) -> None:
-        """Reserves room for so many bytes more. Raises Overloaded."""
+        """Reserves room for `size_bytes` more. Raises Overloaded."""
         self._admission.grow(size_bytes)
         self.size_bytes += size_bytes
 
 
 @contextmanager
 def body_room(admission: Admission, size_bytes: int) -> Iterator[BodyRoom]:
-    """Lets in one request whose body will have `size_bytes`, and gives back what it holds when it is over.
+    """Admits one request whose body will have `size_bytes`, and releases its room on exit.
 
     Raises TooLarge, Overloaded.
     """
@@ -218,9 +223,9 @@ def body_room(admission: Admission, size_bytes: int) -> Iterator[BodyRoom]:
 
 
 def check_draining(call: str, gateway: Gateway | None) -> None:
-    """Refuses a call that begins something while the gateway is drained. Raises Stopping: nothing was written.
+    """Raises Stopping, with nothing written, for a call that begins something while the gateway is drained.
 
-    What settles, commits, acks, renews, reads or describes passes, so that open work comes to its end.
+    Calls that complete, release, renew, commit, acknowledge or read pass, so that open work can finish.
     """
     if gateway is None or gateway.draining is None:
         return

@@ -1,1 +1,1 @@
-"""REST by FastAPI."""
+"""The HTTP transport, on FastAPI."""

@@ -1,12 +1,13 @@
-"""Answers: as bytes, and as responses with the mark of the ledger that they rest on.
+"""Encodes results as JSON, packed bytes or Arrow, and builds responses that carry the ledger position of each result.
 
-The three forms of verdicts, JSON, packed and Arrow, all come from the table of `core`.
+All three encodings of verdicts are derived from the table in `core`.
 
-Packed: claim 16 bytes (zeros: none) | lease_ms u32 | n u32 | n verdict bytes | for each verdict that carries a
-number, in order: its position u32, number u32. Little-endian throughout. With `locate` there follows what is known
-of the firsts, each DUPLICATE's in order: n u32 | n topics: u32 length, UTF-8 | of each: topic u32, partition u32,
-offset u64 | n u32 | n results: u32 length, bytes | of each: result u32. A topic or result of 2^32 - 1: unknown.
-In shadow mode n bytes stand behind the numbers where the caller asked with `shadow`: what each verdict would have been.
+Packed, little-endian: claim 16 bytes (zeros: none) | lease_ms u32 | n u32 | n verdict bytes | for each verdict that
+carries a number, in order: its position u32, number u32.
+With `shadow`, in shadow mode, n bytes follow: the verdict that each id would have had.
+With `locate` the first occurrences follow, one for each DUPLICATE, in order: n u32 | n topics: u32 length, UTF-8 |
+for each DUPLICATE: topic u32, partition u32, offset u64 | n u32 | n results: u32 length, bytes | for each DUPLICATE:
+result u32. A topic or result of 2^32 - 1 means unknown.
 """
 
 import struct
@@ -37,9 +38,9 @@ from oncegate.transports.http.messages.fields import ID_SET
 from oncegate.transports.http.parameters import ARROW, JSON, JSON_TEXTS, PACKED
 from oncegate.transports.numbers import numbered, numbers_packed
 
-# What ids come in as, and verdicts go out as.
+# Encodings of ids in requests and of verdicts in responses.
 ENCODINGS = (JSON, PACKED, ARROW)
-# As JSON, with its number.
+# Bytes of one verdict as JSON, with its number.
 _VERDICT_WEIGHT = 32
 _HEAD = struct.Struct("<16sII")
 _NO_CLAIM = bytes(16)
@@ -48,18 +49,19 @@ _ENCODER = msgspec.json.Encoder()
 _IS_DUPLICATE = np.zeros(256, np.bool_)
 _IS_DUPLICATE[[byte for byte, row in BY_BYTE.items() if row.verdict is Verdict.DUPLICATE]] = True
 _PLACE = np.dtype([("topic", "<u4"), ("partition", "<u4"), ("offset", "<u8")])
-# A number of NumPy: one of Python does not go into an array of int32, where NumPy has learnt to say so (2.5).
+# A NumPy scalar: from NumPy 2.5, a Python int that does not fit int32 raises instead of being converted.
 _U32, _UNKNOWN = struct.Struct("<I"), np.uint32(0xFFFF_FFFF)
 _WITHOUT_NUMBER = bytes(byte for byte, row in BY_BYTE.items() if row.number is None)
-# Verdicts without a number are the same object each time.
+# Shared messages of the verdicts that carry no number.
 _FIXED = {
     byte: messages.VerdictMessage(**messages.verdict_members(row))
     for byte, row in BY_BYTE.items()
     if row.number is None
 }
-# From so many verdicts on their text is put together at once: an object each takes ten times as long.
+# Longer lists are written by replacing bytes: building an object for each verdict takes ten times as long.
 _FEW = 64
-# JSON has no bytes below a space: each verdict without a number is one of them, until it is replaced by its text.
+# JSON contains no byte below a space. Each verdict without a number is first mapped to such a byte, and each such byte
+# is then replaced by the verdict's text.
 _ITEMS = [(bytes((at,)), _ENCODER.encode(message) + b",") for at, message in enumerate(_FIXED.values())]
 assert len(_ITEMS) < ord(" ")
 _STANDING_IN = bytes.maketrans(_WITHOUT_NUMBER, bytes(range(len(_ITEMS))))
@@ -70,11 +72,11 @@ def _head(row: VerdictRow) -> tuple[bytes, bool]:
     return (text, True) if row.number is None else (text[:-1] + f',"{row.number}":'.encode(), False)
 
 
-# Of each verdict its whole text, or all of it before its number, which comes last.
+# For each verdict: its text, or the part before its number, which is the last member; and whether the text is whole.
 _HEADS = {byte: _head(row) for byte, row in BY_BYTE.items()}
 
 
-# All are granted in shadow mode: of the byte that is told and of the one that it would have been, the text of both.
+# Shadow mode grants everything. By (returned verdict byte, verdict byte without shadow mode): the text that names both.
 _SHADOWED = {
     (told, would): _ENCODER.encode(
         messages.VerdictMessage(**messages.verdict_members(BY_BYTE[told]), shadow_verdict=row.verdict.name)
@@ -90,7 +92,7 @@ def _numbered(byte: int, number: int) -> Any:
 
 
 def verdict_messages(answer: ClaimResult) -> Any:
-    """Makes the verdicts of a JSON message: objects where one carries a number, else JSON that is written already."""
+    """Returns the verdicts for a JSON message: message objects, or `msgspec.Raw` if their text was built directly."""
     verdicts, numbers, located = answer.verdicts, answer.numbers, answer.located
     if answer.shadow is not None:
         pairs = zip(verdicts.tobytes(), answer.shadow.tobytes(), strict=True)
@@ -108,8 +110,11 @@ def verdict_messages(answer: ClaimResult) -> Any:
 
 
 def _with_firsts(verdicts: bytes, numbers: NDArray[np.uint32], located: Located) -> list[Any]:
-    """An object each: a DUPLICATE has its first's place, null where it is unknown, and result, where it is known; of
-    the others those have a place that were written now."""
+    """Returns one object per verdict, with locations.
+
+    A DUPLICATE has the place of its first occurrence (null if unknown) and that claim's result (absent if unknown).
+    Another verdict has a place only if this request wrote the row.
+    """
     found = []
     places = zip(located.topic.tolist(), located.partition.tolist(), located.offset.tolist(), strict=True)
     firsts = zip(verdicts, numbers.tolist(), places, located.result.tolist(), strict=True)
@@ -125,7 +130,7 @@ def _with_firsts(verdicts: bytes, numbers: NDArray[np.uint32], located: Located)
 
 
 def _with_numbers(verdicts: bytes, numbers: NDArray[np.uint32]) -> msgspec.Raw:
-    """A JSON list: the text of each verdict, with its number where it has one."""
+    """Returns a JSON list of verdicts of which some carry a number."""
     texts = [
         head if whole else b"%b%d}" % (head, number)
         for (head, whole), number in zip(map(_HEADS.__getitem__, verdicts), numbers.tolist(), strict=True)
@@ -134,7 +139,7 @@ def _with_numbers(verdicts: bytes, numbers: NDArray[np.uint32]) -> msgspec.Raw:
 
 
 def _as_json(verdicts: bytes) -> msgspec.Raw:
-    """A JSON list: each byte replaced by its object, through bytes that stand in none of the objects."""
+    """Returns a JSON list of verdicts of which none carries a number."""
     text = verdicts.translate(_STANDING_IN)
     for stand_in, item in _ITEMS:
         text = text.replace(stand_in, item)
@@ -142,14 +147,14 @@ def _as_json(verdicts: bytes) -> msgspec.Raw:
 
 
 def claim_message(answer: ClaimResult, id_set: str) -> messages.ClaimReply:
-    """Makes a claim's answer a message; `id_set`: that of its ids."""
+    """Converts the result of a claim to a message; `id_set`: the dedup scope of its ids."""
     claim = None if answer.claim is None else claim_text(answer.claim)
     verdicts = verdict_messages(answer)
     return messages.ClaimReply(claim, answer.lease_ms, verdicts, id_set)
 
 
 def claim_packed(answer: ClaimResult) -> bytes:
-    """Writes a claim's answer in the packed encoding, as the module says."""
+    """Encodes the result of a claim as packed bytes; the module's docstring has the format."""
     head = _HEAD.pack(answer.claim or _NO_CLAIM, answer.lease_ms, len(answer.verdicts))
     verdicts = answer.verdicts.astype(np.uint8, copy=False).tobytes()
     shadow = b"" if answer.shadow is None else answer.shadow.tobytes()
@@ -182,9 +187,10 @@ def _listed(items: Sequence[bytes]) -> Iterator[bytes]:
 
 
 def claim_arrow(answer: ClaimResult) -> bytes:
-    """Writes a claim's answer as Arrow: a column for each flag and number that a verdict can have.
+    """Encodes the result of a claim as Arrow: a column for each flag and number that a verdict can have.
 
-    The claim's name and lease stand in the schema's metadata."""
+    The schema's metadata has the claim id and the lease.
+    """
     rows = [BY_BYTE.get(byte) for byte in range(256)]
     of_verdict = answer.verdicts.astype(np.int64)
     columns: dict[str, Any] = {
@@ -207,7 +213,7 @@ def claim_arrow(answer: ClaimResult) -> bytes:
 
 
 def _firsts_arrow(located: Located) -> dict[str, Any]:
-    """A topic and a result stand in their dictionaries once; what is unknown is null."""
+    """Returns the columns of the first occurrences; topics and results are dictionary-encoded, unknown ones null."""
     unknown, none = located.offset < 0, located.result < 0
     topics, results = pa.array(located.topics, pa.string()), pa.array(located.results, pa.binary())
     return {
@@ -219,7 +225,7 @@ def _firsts_arrow(located: Located) -> dict[str, Any]:
 
 
 def settle_json(answer: SettleResult) -> bytes:
-    """Writes the answer to renew, complete or release as JSON."""
+    """Encodes the result of renew, complete or release as JSON."""
     state: Any = answer.state.name
     message = messages.SettleReply(claim_text(answer.claim), state, answer.settled, answer.taken_over, answer.lease_ms)
     if answer.result is not None or answer.other_result:
@@ -231,10 +237,12 @@ def settle_json(answer: SettleResult) -> bytes:
 
 
 def records_json(window: Window, bytes_max: int, with_texts: bool = False) -> tuple[bytes, int]:
-    """Writes fetched rows as JSON, and says which offset follows: as many rows as have room, one at least.
+    """Encodes as many fetched rows as fit into `bytes_max`, at least one, as JSON; returns it and the next offset.
 
-    Binary values become base64, decimals and durations their text; `with_texts`: numbers of 64 bits too. Raises
-    NotAcceptable for times beyond the year 9999.
+    Binary values become base64; decimals and durations become text, as do 64-bit numbers if `with_texts`.
+
+    Raises:
+        NotAcceptable: a time is beyond the year 9999.
     """
     written: list[bytes] = []
     left, change = bytes_max, of_columns(window.schema) if with_texts else None
@@ -248,24 +256,24 @@ def records_json(window: Window, bytes_max: int, with_texts: bool = False) -> tu
             break
     following = window.first_offset + len(written)
     shown: Any = msgspec.Raw(b"[" + b",".join(written) + b"]")
-    # Texts at once: to read all of it once more, as `as_texts` does, would hold the interpreter.
+    # Converted here, not by `as_texts`: decoding the whole page again would hold the GIL.
     places: Any = map(str if with_texts else int, (window.first_offset, following, window.high_offset))
     return encode(messages.RecordsReply(shown, *places)), following
 
 
 def encode(message: object) -> bytes:
-    """Writes any message as JSON; bytes become base64, what JSON has no type for becomes its text."""
+    """Encodes any message as JSON; bytes become base64, types that JSON lacks become text."""
     return msgspec.json.encode(message, enc_hook=str)
 
 
-# What verdicts are written by that are no JSON.
+# The encoders of verdicts other than JSON.
 RAW = {PACKED: claim_packed, ARROW: claim_arrow}
 
 
 class Answer(Response):
-    """A response: a body with its type; `lines`: the header fields as they are sent, made at once."""
+    """A response with a body and a media type; `lines`: its header fields in wire format."""
 
-    # What is held for it in the admission until it is written.
+    # Reserved in the admission until the response is written.
     room: Room | None = None
 
     def __init__(self, body: bytes, status: int, media: str, fields: Mapping[str, str], mark: str | None) -> None:
@@ -278,20 +286,20 @@ class Answer(Response):
         self.lines = f"content-type: {media}\r\ncontent-length: {len(body)}\r\n{more}".encode("latin-1")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Sends the response; from then on the connection counts what is not read of it."""
+        """Sends the response and releases its room; the connection then accounts for unread bytes."""
         try:
             await super().__call__(scope, receive, send)
         finally:
             self.written()
 
     def written(self) -> None:
-        """Gives back the room that was held for it."""
+        """Releases the room reserved for the response."""
         if self.room is not None:
             self.room.release()
 
     @property
     def raw_headers(self) -> list[tuple[bytes, bytes]]:  # type: ignore[override]
-        """The same fields in pairs, for responses that the framework sends."""
+        """Returns the header fields as pairs, for responses sent by the framework."""
         pairs = (line.partition(b": ") for line in self.lines.splitlines())
         return [(name.lower(), value) for name, _, value in pairs]
 
@@ -299,7 +307,7 @@ class Answer(Response):
 def json_reply(
     message: object, media: str = JSON, status: int = 200, serving: Namespace | Unchecked | None = None
 ) -> Response:
-    """Makes a response of a message as JSON, of the kind that was asked for; with `serving`, its mark."""
+    """Returns a JSON response in the media type `media`; with `serving`, it carries the ledger position."""
     body = encode(message)
     return reply(body if media == JSON else as_texts(body, type(message)), media, serving, status=status)
 
@@ -312,9 +320,9 @@ def reply(
     status: int = 200,
     room: Room | None = None,
 ) -> Response:
-    """Makes a response of a body as it is; with `serving`, the last durable mark of its ledger, which covers it.
+    """Returns a response with this body; with `serving`, it carries the last durable position of its ledger.
 
-    `room`: held for it, and released once it is written.
+    `room`: reserved for the response, released once it is written.
     """
     answer = Answer(body, status, media, headers or {}, None if serving is None else mark_text(serving.mark))
     answer.room = room
@@ -322,7 +330,7 @@ def reply(
 
 
 def answer_weight(answer: ClaimResult) -> int:
-    """How much work it is to write the verdicts, in bytes of a body that is read."""
+    """Returns the estimated size of the encoded verdicts in bytes."""
     return len(answer.verdicts) * _VERDICT_WEIGHT
 
 
@@ -333,7 +341,7 @@ def verdicts_reply(
     id_set: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Makes a response of one verdict per id, in the encoding that was asked for; `id_set` None: per sequence."""
+    """Returns a response with one verdict per id, or per sequence if `id_set` is None, encoded as `media`."""
     if media == JSON:
         return reply(_ENCODER.encode(claim_message(answer, id_set or "")), media, serving, headers)
     if media == JSON_TEXTS:

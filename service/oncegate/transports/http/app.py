@@ -1,6 +1,6 @@
-"""The HTTP transport: a FastAPI application over one gateway, which may still be opening.
+"""The FastAPI application over one gateway, which may still be starting.
 
-Each request has a trace id, in problems and in the log: the caller's `traceparent` (W3C), or one made here.
+Problems and log lines carry the trace id of the request: the caller's `traceparent` (W3C), or a generated one.
 """
 
 from collections.abc import Sequence
@@ -28,9 +28,9 @@ from oncegate.transports.tracing import trace_id_of
 
 @dataclass(frozen=True)
 class About:
-    """What is told of the program: the ledger's URL, the fingerprint of the semantic settings.
+    """Facts about the program: the ledger's URL and the fingerprint of the semantic settings.
 
-    `hosts`: its names beside loopback's. `credentials`: which are asked for.
+    `hosts`: host names that the gateway accepts in addition to loopback. `credentials`: the kind it requires.
     """
 
     ledger: str
@@ -46,10 +46,12 @@ def create_app(
     access: Access | None = None,
     tracer: Tracer | None = None,
 ) -> FastAPI:
-    """Makes the application; `app.state.gateway` may be set later, until then everything answers RECOVERING.
+    """Creates the application. `app.state.gateway` may be set later; until then every request fails with RECOVERING.
 
-    `access`: who may call what; None: whoever reaches the gateway may call everything. `tracer`: None: no request is
-    traced; the framework never traces by itself, for it would record queries, and ids are in some.
+    Args:
+        access: the callers' rights; None: every caller may call everything.
+        tracer: None: requests are not traced. The framework's own tracing is off: it would record query strings, and
+            some contain ids.
     """
     app = FastAPI(
         title="Oncegate",
@@ -71,9 +73,9 @@ def create_app(
 
 
 class Door:
-    """Answers every request by the table, with a trace id, the caller's if it brings one; errors become problems.
+    """ASGI middleware that routes every request by the route table and converts errors to problem documents.
 
-    Requests that are plain go past it, to the same routes (`server.fast_path`).
+    Plain requests bypass it and reach the same routes through `server.fast_path`.
     """
 
     def __init__(self, app: ASGIApp, state: State) -> None:
@@ -91,7 +93,7 @@ class Door:
                     note_route(span, scope)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # HEAD is answered as GET is, but for the body (RFC 9110, 9.3.2).
+        # HEAD is GET without the body (RFC 9110, 9.3.2).
         path, state, is_head = scope["path"], self._state, scope["method"] == "HEAD"
         try:
             if (refusal := state.gate.refusal(scope)) is not None:
@@ -110,7 +112,7 @@ class Door:
 
 
 class Received:
-    """The body of a request as ASGI has it: it is always received."""
+    """The body of an ASGI request, which always has to be received in messages."""
 
     fill = None
 
@@ -118,4 +120,4 @@ class Received:
         self.receive = receive
 
     def take_body(self) -> None:
-        """Returns None: the body is to be received."""
+        """Returns None: the body has to be received."""

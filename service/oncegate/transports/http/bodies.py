@@ -1,4 +1,4 @@
-"""Bodies on their way: whole, in time, and counted as they come; large ones of rows in one piece of memory."""
+"""Receives request bodies: whole, within their deadline and minimum rate, with each part counted on arrival."""
 
 import asyncio
 import math
@@ -14,27 +14,29 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.limits import Limits
 from oncegate.transports.decode.identifiers import whole_number
 
-# To receive a smaller one past the parser takes longer than its copies do.
+# Below this size, bypassing the HTTP parser takes longer than the copies that it saves.
 _FILLED_BYTES = 128 << 10
 
 
 class Filled(Protocol):
-    """A body on its way into memory. ended: true once it is whole, false when the caller went away."""
+    """A body being received into memory. ended: true if the body is complete, false if the caller disconnected."""
 
     ended: "asyncio.Future[bool]"
 
     def stop(self) -> None:
-        """Receives no more of it; to be called in any case."""
+        """Stops receiving; must be called in every case."""
 
 
-# Receives the body into memory that is as long, and is called with the bytes of each part.
+# Starts receiving the body into a buffer of its length; the callback gets the number of bytes of each part.
 Fill = Callable[[memoryview, Callable[[int], None]], Filled]
 
 
 def body_length(headers: Mapping[str, str], wanted: bool, allowed: bool = False) -> int:
-    """Returns the body's length as declared.
+    """Returns the declared length of the body; 0 without Content-Length, if no body is `wanted`.
 
-    Raises LengthRequired: it is unknown; BadRequest: a body is neither wanted nor allowed.
+    Raises:
+        LengthRequired: the body is chunked, or `wanted` and without Content-Length.
+        BadRequest: there is a body, neither `wanted` nor `allowed`.
     """
     if "transfer-encoding" in headers:
         raise LengthRequired("chunked bodies are not read: room is reserved from Content-Length before reading")
@@ -50,24 +52,24 @@ def body_length(headers: Mapping[str, str], wanted: bool, allowed: bool = False)
 
 
 class Wire(Protocol):
-    """Where a request's body comes from."""
+    """The source of a request's body."""
 
     @property
     def fill(self) -> Fill | None:
-        """Receives a large body into memory; None: it cannot."""
+        """Returns the function that receives a large body into memory; None: not supported."""
 
     @property
     def receive(self) -> Callable[[], Awaitable[Any]]:
-        """Returns the next message of the request, as of ASGI."""
+        """Returns the ASGI `receive` of the request."""
 
     def take_body(self) -> bytes | None:
-        """Returns the whole body, once; None: it is to be received."""
+        """Returns the whole body, once, if it has arrived; None: it has to be received."""
 
 
 class Coming:
-    """A body on its way; it is given up at the caller's deadline, or when it falls behind the least rate.
+    """A body being received; it is abandoned at the caller's deadline or when it falls below the minimum rate.
 
-    in_one_piece: a large one that is not there yet is received in one piece of memory.
+    in_one_piece: a large body that has not arrived yet is received into one contiguous buffer.
     """
 
     _end_s = math.inf
@@ -78,10 +80,13 @@ class Coming:
         self._began_s, self._received = now_s(), 0
 
     async def read(self, deadline: Deadline, arrived: Callable[[int], None]) -> bytes | memoryview:
-        """Reads exactly the size; `arrived` is called with the bytes of each part as it comes.
+        """Reads exactly the declared size; calls `arrived` with the number of bytes of each part.
 
-        Raises BadRequest: the caller went away before; DeadlinePassed, BodyTooSlow: they did not come in time; what
-        `arrived` raises.
+        Raises:
+            BadRequest: the caller disconnected, or the body's length differs from Content-Length.
+            DeadlinePassed: the body was incomplete at the deadline.
+            BodyTooSlow: the body fell below the minimum rate.
+            Exception: any error that `arrived` raises.
         """
         if self._size_bytes == 0:
             return b""
@@ -101,7 +106,7 @@ class Coming:
 
     @property
     def _behind_s(self) -> float:
-        """When it has fallen behind, if nothing more comes."""
+        """Returns the time at which the body falls below the minimum rate if no more bytes arrive."""
         limits = self._limits
         return self._began_s + limits.body_grace_ms / 1000 + self._received / limits.body_bytes_per_second_min
 
@@ -135,7 +140,10 @@ class Coming:
         return room.toreadonly()
 
     async def _wait(self, ended: "asyncio.Future[bool]") -> None:
-        """Waits for the end, or until the body would have fallen behind if nothing more had come."""
+        """Waits for the end of the body, at most until the time at which it would be late without further bytes.
+
+        Raises DeadlinePassed or BodyTooSlow if it is late even with the bytes that arrived meanwhile.
+        """
         try:
             async with asyncio.timeout_at(min(self._end_s, self._behind_s)):
                 await asyncio.wait((ended,))
@@ -162,9 +170,9 @@ class Coming:
 
 
 def _room(size_bytes: int) -> memoryview:
-    """Memory for a body, on a page boundary, so that a disk can take it from there.
+    """Returns a page-aligned buffer for a body, so that it can be written with direct I/O.
 
-    It is not filled with zeros: pages that no byte has reached take nothing.
+    The buffer is not zeroed: pages that no byte has reached use no memory.
     """
     whole = np.empty(size_bytes + mmap.PAGESIZE, np.uint8)
     start = -whole.__array_interface__["data"][0] % mmap.PAGESIZE

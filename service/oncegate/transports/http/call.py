@@ -1,4 +1,4 @@
-"""One request over HTTP: its head, its query as a message, and once it is let in what answers it and its body."""
+"""An HTTP request: its head and query and, once it is admitted, its namespace, deadline and body."""
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,9 +33,9 @@ from oncegate.transports.writes import noted
 
 T = TypeVar("T")
 
-# Whose request it is, in its scope, where the gateway asks for keys.
+# Key of the ASGI scope for the authenticated principal; set only if the gateway requires credentials.
 PRINCIPAL = "oncegate.principal"
-# Parameters of calls whose bodies are of several kinds, for none of their messages.
+# Query parameters that `query_as` leaves out: they are members of no message.
 LOCATE, SHADOW = "locate", "shadow"
 _JSON_WEIGHT = 8
 _SCOPE = {"oncegate-driver", "oncegate-batch"}
@@ -47,11 +47,12 @@ Endpoint = Callable[["Call"], Coroutine[Any, Any, Response]]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Holds one method of one path, and what answers it.
+    """A method of a path, and the function that handles it.
 
-    call: its name in the OpenAPI document and in `access.rights.CALLS`. tags: None: it is no part of the document.
-    admits: it is let in as `incoming` says, with a body of one of the types `reads` (`optional`: or none) and an answer
-    of one of `writes`; `claims`: as of `admit`.
+    call: its name in the OpenAPI document and in `access.rights.CALLS`.
+    tags: those in the document; None: the document leaves the route out.
+    admits: requests go through `incoming.admit`; `claims` is passed to it.
+    reads: media types of the body; `optional`: a request may have no body. writes: media types of the response.
     """
 
     method: str
@@ -69,12 +70,15 @@ class Route:
 
 
 class Call:
-    """One request of a route. The attributes from `media` on are set by `admit`.
+    """A request of a route.
 
-    path: the parameters of its path. headers: by name in lower case, the first of each. query: by name, all values; set
-    by the check of its parameters. media: the body's type, "" where there is none. wanted: the answer's. serving:
-    as of `Admitted`. body: bytes, but where it is Arrow. weight: the work that the body is, in bytes of Arrow:
-    JSON is read eight times slower.
+    path: the path parameters. headers: the first value of each header, by name in lower case.
+    query: all values of each query parameter, by name; set by `check`.
+
+    `admit` sets the rest.
+    media: media type of the body; "" without a body. wanted: media type of the response. serving: as in `Admitted`.
+    body: bytes; a memoryview only if it is Arrow.
+    weight: cost of decoding the body, in bytes of Arrow; JSON is eight times slower.
     """
 
     __slots__ = (
@@ -98,9 +102,13 @@ class Call:
         self.query: Mapping[str, list[str]] = {}
 
     def check(self) -> None:
-        """Refuses who may not call it, then what the route does not take, or got twice; what is no UTF-8.
+        """Checks the caller's rights, then the headers and query; records the principal and the query.
 
-        Notes whose request it is, and its query. Raises Unauthenticated, Forbidden, Stopping, BadRequest.
+        Raises:
+            Unauthenticated: the credential is missing or invalid.
+            Forbidden: the caller lacks the right.
+            Stopping: the gateway is drained.
+            BadRequest: a parameter is undeclared, repeated or not UTF-8.
         """
         name, access, scope = self.route.call, self.state.access, self.scope
         if access is not None:
@@ -110,9 +118,10 @@ class Call:
         self.query = self.route.parameters.checked(scope, self.headers.get("content-type", ""))
 
     async def admit(self) -> None:
-        """Lets the request in, in the order of `incoming`; before that come its content type and `Accept`: 415, 406.
+        """Checks Content-Type (415) and Accept (406), then admits the request through `incoming.admit`.
 
-        Raises as `admit` there, LengthRequired, UnsupportedMedia, NotAcceptable. `admitted.release` has to follow.
+        The caller must call `admitted.release`. Raises UnsupportedMedia, NotAcceptable, LengthRequired, BadRequest, and
+        the errors of `incoming.admit`; nothing was written then.
         """
         route, headers, scope = self.route, self.headers, self.scope
         reads = () if route.optional and _is_bodiless(headers) else route.reads
@@ -140,7 +149,7 @@ class Call:
 
     @property
     def gateway(self) -> Gateway:
-        """The gateway behind this server. Raises Recovering while it is being opened."""
+        """Returns the gateway. Raises Recovering while it is starting."""
         gateway: Gateway | None = self.state.gateway
         if gateway is None:
             raise Recovering("the gateway is starting: its ledgers are being opened; nothing was written")
@@ -148,9 +157,10 @@ class Call:
 
     @property
     def namespace(self) -> Namespace:
-        """The path's namespace. Raises NotFound, Recovering, LedgerDown, LedgerBehind, BadRequest.
+        """Returns the namespace named in the path.
 
-        An admitted request keeps the namespace that admission has looked up, and nothing is raised.
+        An admitted request reuses the namespace looked up by its admission, and nothing is raised.
+        Otherwise raises NotFound, Recovering, LedgerDown, LedgerBehind, BadRequest.
         """
         if self.route.admits:
             return self.admitted.namespace
@@ -161,45 +171,42 @@ class Call:
 
     @property
     def principal(self) -> Principal | None:
-        """The holder of the credential; None: none was asked for."""
+        """Returns the holder of the credential; None: the gateway requires none."""
         principal: Principal | None = self.scope.get(PRINCIPAL)
         return principal
 
     def note(self, who: str | None, why: str) -> Note:
-        """Returns who asks for an operator's action, and why: the credential's name, and beside it `who`.
+        """Returns the note of an operator's action: the credential's name together with `who`, and the reason.
 
-        Raises BadRequest: neither names anybody.
+        Raises BadRequest if there is neither a credential nor `who`.
         """
         return noted("" if self.principal is None else self.principal.name, who, why)
 
     def accepted(self, *writes: str) -> str:
-        """Returns which of these types the answer has. Raises NotAcceptable."""
+        """Returns the media type for the response, one of `writes`. Raises NotAcceptable."""
         return accepted(self.headers.get("accept"), writes)
 
     def check_type(self, *reads: str) -> None:
-        """Refuses a body that is none of these types. Raises UnsupportedMedia."""
+        """Raises UnsupportedMedia unless the body has one of these media types."""
         content_type(self.headers.get("content-type"), self.headers.get("content-encoding"), reads)
 
     def begin(self) -> Deadline:
-        """Returns the deadline of a request that is not let in as others are. Raises BadRequest."""
+        """Returns the deadline of a request that bypasses `admit`. Raises BadRequest."""
         return Deadline(self.gateway.clock, self.number("Oncegate-Timeout-Ms"))
 
     def read_deadline(self) -> Deadline | None:
-        """Returns the deadline of a request that only reads; None: it has none, or nothing is open yet that would last.
-
-        Raises BadRequest.
-        """
+        """Returns the deadline of a read; None: it has none, or the gateway is not open yet. Raises BadRequest."""
         wait_ms = self.number("Oncegate-Timeout-Ms")
         return None if wait_ms is None or self.state.gateway is None else Deadline(self.gateway.clock, wait_ms)
 
     async def read_body(self, size_bytes: int, deadline: Deadline, arrived: Callable[[int], None]) -> bytes:
-        """Reads exactly `size_bytes`. Raises BadRequest, DeadlinePassed, BodyTooSlow, and what `arrived` raises."""
+        """Reads exactly `size_bytes`. Raises BadRequest, DeadlinePassed, BodyTooSlow, and any error of `arrived`."""
         return bytes(await Coming(self.wire, size_bytes, self.gateway.limits, False).read(deadline, arrived))
 
     async def answer(self, weight: int, make: Callable[..., Response], *arguments: object) -> Response:
-        """Makes an answer of `weight` bytes, estimated, once there is room for it; in a thread where it is large.
+        """Waits for room for a response of about `weight` bytes, then builds it; in a thread if it is large.
 
-        A caller that does not read what it asked for holds its own share of that room, and waits for it here.
+        Room is shared by caller: a caller that leaves responses unread exhausts only its own share, and waits here.
         """
         if weight < SMALL_ANSWER_BYTES:
             return make(*arguments)
@@ -210,14 +217,14 @@ class Call:
         return made
 
     def header(self, name: str) -> str:
-        """Returns a header that must be there. Raises BadRequest when it is not."""
+        """Returns a required header. Raises BadRequest if it is missing."""
         value = self.headers.get(name.lower())
         if value is None:
             raise _missing(name)
         return value
 
     def number(self, name: str) -> int | None:
-        """Reads a header as a whole number, within its bounds; None where it is not there. Raises BadRequest."""
+        """Returns a header as an integer within its bounds; None if it is missing. Raises BadRequest."""
         text = self.headers.get(name.lower())
         if text is None:
             return None
@@ -225,50 +232,50 @@ class Call:
         return whole_number(text, name, largest, least)
 
     def wanted_number(self, name: str) -> int:
-        """Reads a header that must be there as a whole number, within its bounds. Raises BadRequest."""
+        """Returns a required header as an integer within its bounds. Raises BadRequest."""
         number = self.number(name)
         if number is None:
             raise _missing(name)
         return number
 
     async def message(self, decoder: "msgspec.json.Decoder[T]") -> T:
-        """Reads the JSON body as a message, in a thread where it is large. Raises BadRequest, TooLarge."""
+        """Decodes the JSON body, in a thread if it is large. Raises BadRequest, TooLarge."""
         return await offload(self.weight, decoded, self.whole, decoder, self.limits)
 
     @property
     def whole(self) -> bytes:
-        """The body as bytes; only one that is Arrow can be anything else, and is copied."""
+        """Returns the body as bytes; copies a memoryview, which only an Arrow body can be."""
         return bytes(self.body)
 
     @property
     def caller(self) -> str:
-        """The name of the credential of a request that was let in; empty: none was asked for."""
+        """Returns the credential's name of an admitted request; empty: the gateway requires no credential."""
         return self.admitted.caller
 
     @property
     def lease_ms(self) -> int | None:
-        """The lease that a packed or Arrow body asks for; None: the default. Raises BadRequest."""
+        """Returns the lease requested with a packed or Arrow body; None: the default. Raises BadRequest."""
         return self.number("Oncegate-Lease-Ms")
 
     @property
     def token(self) -> bytes:
-        """The 16 bytes of the attempt's token, of a packed or Arrow body. Raises BadRequest."""
+        """Returns the attempt's token, 16 bytes, for a packed or Arrow body. Raises BadRequest."""
         return identifiers.hex_bytes(self.header("Oncegate-Token"), 16, "Oncegate-Token")
 
     @property
     def call_number(self) -> int:
-        """The number of the attempt's request, of a packed or Arrow body. Raises BadRequest."""
+        """Returns the attempt's call number for a packed or Arrow body. Raises BadRequest."""
         return self.wanted_number("Oncegate-Call")
 
     @property
     def id_set(self) -> str | None:
-        """The set of the ids of a packed or Arrow body; None: that of its call. Raises BadRequest."""
+        """Returns the dedup scope of the ids in a packed or Arrow body; None: the default. Raises BadRequest."""
         name = self.headers.get(_ID_SET)
         return None if name is None else identifiers.percent_decoded(name, ID_SET)
 
     @property
     def batch_scope(self) -> Scope | None:
-        """The batch that the ids of a packed or Arrow body belong to; None: the namespace. Raises BadRequest."""
+        """Returns the batch to which the ids of a packed or Arrow body belong; None: no batch. Raises BadRequest."""
         if not self.headers.keys() & _SCOPE:
             return None
         driver = self.headers.get("oncegate-driver")
@@ -277,14 +284,11 @@ class Call:
 
     @property
     def locate(self) -> bool:
-        """Whether the caller wants to know of each duplicate where its first is. Raises BadRequest."""
+        """Returns whether the response locates the first occurrence of each duplicate. Raises BadRequest."""
         return LOCATE in self.query and self._is_true(LOCATE)
 
     def without_shadow(self, answer: ClaimResult, media: str) -> ClaimResult:
-        """Returns a packed answer without its verdicts of shadow mode, unless the caller asked for these.
-
-        Raises BadRequest.
-        """
+        """Removes the shadow verdicts from a packed response unless the caller requested them. Raises BadRequest."""
         asked = SHADOW in self.query and self._is_true(SHADOW)
         return answer if asked or media != PACKED or answer.shadow is None else replace(answer, shadow=None)
 
@@ -295,7 +299,7 @@ class Call:
         return text == "true"
 
     def query_as(self, kind: type[T]) -> T:
-        """Reads the query parameters as a message. Raises BadRequest for one that is missing or does not fit."""
+        """Decodes the query parameters. Raises BadRequest if one is missing or invalid."""
         values: dict[str, Any] = {name: texts[-1] for name, texts in self.query.items() if name not in (LOCATE, SHADOW)}
         for name in _integers(cast(Any, kind)) & values.keys():
             try:
@@ -310,7 +314,7 @@ class Call:
 
 
 def sharer_in(scope: Any) -> str:
-    """Returns whose share of the answers in flight a request's is, by its scope."""
+    """Returns the caller, by the request's scope, to whose share of the answers in flight its response counts."""
     return sharer_of(scope.get(PRINCIPAL), scope["client"][0] if scope["client"] else "")
 
 
@@ -329,7 +333,7 @@ def _misfit(name: str, what: str) -> BadRequest:
 
 @cache
 def _integers(kind: Any) -> frozenset[str]:
-    """The members of a message that are whole numbers."""
+    """Returns the names of a message's integer members."""
     found = msgspec.inspect.type_info(kind)
     assert isinstance(found, msgspec.inspect.StructType)
     return frozenset(field.name for field in found.fields if _is_integer(field.type))

@@ -1,7 +1,7 @@
-"""Numbers of 64 bits as texts, for readers that hold numbers as doubles and lose those above 2^53.
+"""Converts 64-bit numbers in JSON to text, for readers that parse numbers as doubles and lose precision above 2^53.
 
-The table is the types of `messages`: a member whose format is one of `FORMATS` is such a number, whatever its value is.
-Rows have columns instead: a value of an int64 or uint64 column is such a number, also inside lists, structs and maps.
+In messages, a member whose format is one of `FORMATS` is converted, whatever its value.
+In rows, values of int64 and uint64 columns are converted, also inside lists, structs and maps.
 """
 
 from collections.abc import Callable
@@ -15,18 +15,18 @@ from pyarrow import types
 from oncegate.hashing.arrow_types import is_list
 from oncegate.transports.http.messages.fields import FORMATS
 
-# What a value of a type becomes; None: what it is, nothing in it is such a number.
+# Converts a value of a type; None: the type contains no 64-bit number.
 _Change = Callable[[Any], Any] | None
 
 
 def as_texts(body: bytes, kind: type) -> bytes:
-    """Writes a message of this kind once more, each number of 64 bits as its decimal digits; `body`: it as JSON."""
+    """Rewrites `body`, a message of type `kind` as JSON, with each 64-bit number as its decimal digits in a string."""
     change = _of_kind(kind)
     return body if change is None else msgspec.json.encode(change(msgspec.json.decode(body)))
 
 
 def of_columns(schema: Any) -> _Change:
-    """Finds what becomes of a row of this Arrow schema, a dict; None: it has no such number."""
+    """Returns the conversion of a row (a dict) of this Arrow schema; None: it has no 64-bit number."""
     return _of_members({field.name: _of_type(field.type) for field in schema})
 
 
@@ -76,7 +76,7 @@ def _change(kind: Any) -> _Change:
             return _of_values(_change(of))
         case inspect.ListType(item_type=of):
             return _of_items(_change(of))
-        case inspect.TupleType(item_types=[of, *_]):  # of one type, as the document says
+        case inspect.TupleType(item_types=[of, *_]):  # items have one type, as in the OpenAPI document
             return _of_items(_change(of))
     return None
 

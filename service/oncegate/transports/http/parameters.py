@@ -1,7 +1,7 @@
-"""What a route takes beside its body, and the media types of what comes in and goes out: anything else is refused.
+"""Rejects every header and query parameter that a route's OpenAPI operation does not declare; negotiates media types.
 
-The document is the source of the parameters: those that an operation names, each for the bodies that it is for, are
-those its route takes. Headers of media types are read once and remembered: clients of one kind send the same few.
+The OpenAPI document is the source: an operation declares its parameters, each for the media types it applies to.
+Parsed media-type headers are cached, since clients of one kind send the same few.
 """
 
 import re
@@ -25,49 +25,49 @@ from oncegate.core.errors import (
 from oncegate.transports.decode.identifiers import percent_decoded, shortened
 
 JSON = "application/json"
-# JSON with the numbers of 64 bits as texts: an answer alone, for whoever names it in Accept.
+# JSON with 64-bit numbers as text, for responses only, if Accept names it.
 JSON_TEXTS = f"{JSON}; int64=string"
 PACKED = "application/vnd.oncegate.packed"
 ARROW = "application/vnd.apache.arrow.stream"
 
 _REMEMBERED = 64
-# A parameter that says what is so anyway.
+# A media-type parameter without effect: JSON is always UTF-8.
 _CHARSET = "charset=utf-8"
 
 
 _OURS = b"oncegate-"
-# Who sends these relies on them; they would be passed over where no route reads them.
+# A client that sends these relies on them, so a route that does not read them must refuse them.
 _RELIED_ON = frozenset({b"content-digest", b"idempotency-key"})
-# Which of two would count is anybody's guess.
+# Repeating one of these is ambiguous, so it is refused.
 _ONCE = frozenset({b"accept", b"content-type", b"content-encoding", b"authorization", *_RELIED_ON})
-# More than any route has, and fewer than would take long to take apart.
+# More than any route declares, and few enough to parse quickly.
 _PAIRS_MAX = 64
 
 
 class Parameters:
-    """The parameters of one call, by the media type of the body; "" where there is none.
+    """The declared parameters of one call, by the body's media type ("" without a body).
 
-    kinds: of each type the names of headers, and whether each parameter of the query may be there several times.
+    kinds: for each media type, the names of headers, and for each query parameter whether it may be repeated.
     """
 
     def __init__(self, kinds: Mapping[str, Mapping[str, Any]]) -> None:
         self._headers = {kind: frozenset(map(str.encode, taken["headers"])) for kind, taken in kinds.items()}
         self._query: dict[str, Mapping[str, bool]] = {kind: taken["query"] for kind, taken in kinds.items()}
-        # By kind, the last fields that were good: a client's next request has the same ones, as a rule.
+        # The last accepted header fields, by media type: clients usually repeat them.
         self._good: dict[str, object] = {}
-        # Of a request whose type is none of them: where a body is optional there may be none.
+        # The kind for any other media type: "" if the body may be absent.
         self._otherwise = "" if "" in kinds else None
 
     def checked(self, scope: Any, sent: str) -> dict[str, list[str]]:
-        """Returns the query's values by name. Refuses what the route does not take, or got twice; what is no UTF-8.
+        """Returns the query's values by name. `sent`: the Content-Type.
 
-        sent: its Content-Type. Raises BadRequest.
+        Raises BadRequest for a header or parameter that is undeclared, repeated or badly encoded.
         """
         fields, raw_path, query = scope["headers"], scope["raw_path"], dict[str, list[str]]()
         kind: str | None = _media(sent)
         if kind not in self._headers:
             kind = self._otherwise
-        if kind is not None:  # else its Content-Type is refused
+        if kind is not None:  # otherwise the Content-Type is refused later
             if fields != self._good.get(kind):
                 self._check_headers(fields, kind)
                 self._good[kind] = fields
@@ -104,7 +104,7 @@ class Parameters:
 
 
 def _pairs(text: bytes) -> list[tuple[str, str]]:
-    """The parameters of a query, in their order. Raises BadRequest where it is not made of pairs."""
+    """Returns the query's (name, value) pairs in order. Raises BadRequest unless it consists of pairs."""
     try:
         return parse_qsl(
             text.decode("ascii"),
@@ -133,21 +133,18 @@ def _there_are(taken: Iterable[str]) -> str:
 def negotiated(
     sent: str | None, encoding: str | None, accept: str | None, reads: Sequence[str], writes: Sequence[str]
 ) -> tuple[str, str]:
-    """Finds the body's media type and that of the answer; `reads` empty: no body, "". Raises, in this order,
-    UnsupportedMedia, NotAcceptable.
+    """Returns the media types of the body and of the response; with empty `reads`, the body's is "".
 
-    A caller without a wish is answered in what it sent, if that is among `writes`, else in the first of them.
+    Without Accept the response has the body's media type if `writes` contains it, otherwise the first of `writes`.
+    Raises UnsupportedMedia, then NotAcceptable.
     """
     media = content_type(sent, encoding, reads) if reads else ""
-    # That of the body first: it is the answer of a caller without a wish.
+    # The body's media type goes first: it is the default of the response.
     return media, accepted(accept, tuple(sorted(writes, key=lambda other: other != media)))
 
 
 def content_type(sent: str | None, encoding: str | None, reads: Sequence[str]) -> str:
-    """Finds the body's media type, one of `reads`, by Content-Type and Content-Encoding.
-
-    Raises UnsupportedMedia, also for compressed bodies.
-    """
+    """Returns the body's media type, one of `reads`. Raises UnsupportedMedia, also for compressed bodies."""
     media = _media(sent or "")
     if media not in reads:
         raise UnsupportedMedia(
@@ -166,17 +163,17 @@ def _media(text: str) -> str:
 
 
 def _charset(text: str) -> str:
-    """The charset that a Content-Type names; "" where it names none."""
+    """Returns the charset of a Content-Type; "" if there is none."""
     named = (item.partition("=") for item in text.lower().split(";")[1:])
     return next((value.strip(' "') for name, _, value in named if name.strip() == "charset"), "")
 
 
 @lru_cache(_REMEMBERED)
 def accepted(header: str | None, writes: tuple[str, ...], any_version: bool = False) -> str:
-    """Finds which of `writes` the caller likes best, the first where it has no wish; for JSON also JSON_TEXTS.
+    """Returns the media type of `writes` that Accept prefers; the first without Accept. JSON implies JSON_TEXTS.
 
-    any_version: parameters of a type but its quality are passed over, for formats whose readers name a version and take
-    another one: what comes says which it is. Raises NotAcceptable for none.
+    any_version: ignores all media-type parameters but the quality, for formats whose readers ask for a version and
+    accept others (the response names its version). Raises NotAcceptable if Accept matches none.
     """
     if header is None:
         return writes[0]
@@ -197,12 +194,15 @@ def _best(header: str, writes: tuple[str, ...]) -> str | None:
     if JSON in writes and any(wish == JSON_TEXTS for wish, _ in wishes):
         at = writes.index(JSON)
         writes = (*writes[:at], JSON_TEXTS, *writes[at:])
-    best = max(writes, key=lambda media: _liking(media, wishes))  # the first of equals
+    best = max(writes, key=lambda media: _liking(media, wishes))  # the first on a tie
     return best if _liking(best, wishes) > 0 else None
 
 
 def _wish(item: str) -> tuple[str, float]:
-    """A range with its parameters, and its quality. A parameter that we do not know is part of another type's name."""
+    """Parses one media range of Accept into its name with parameters and its quality.
+
+    Unknown parameters stay part of the name, so they match no type of ours.
+    """
     media, *parameters = (part.strip().lower().replace('"', "") for part in item.split(";"))
     quality = next((p.removeprefix("q=") for p in parameters if p.startswith("q=")), "1")
     named = [p for p in parameters if p and not p.startswith("q=") and p != _CHARSET]
@@ -213,7 +213,7 @@ def _wish(item: str) -> tuple[str, float]:
 
 
 def _liking(media: str, wishes: Sequence[tuple[str, float]]) -> float:
-    """The quality of the most specific range that covers `media`; 0 for none."""
+    """Returns the quality of the most specific range that matches `media`; 0 without a match."""
     for pattern in (media, media.partition("/")[0] + "/*", "*/*"):
         qualities = [quality for wish, quality in wishes if wish == pattern]
         if qualities:
@@ -221,25 +221,25 @@ def _liking(media: str, wishes: Sequence[tuple[str, float]]) -> float:
     return 0.0
 
 
-# What a head may have: as much as one read of the socket brings. Nobody's admission counts it.
+# Largest request head: as much as one read of the socket returns. The admission does not count heads.
 HEAD_BYTES = 256 << 10
-# An id of 16 columns, percent-encoded, has less.
+# More than a percent-encoded id of 16 columns needs.
 TARGET_BYTES = 32 << 10
-# Only a process of this machine is reached by these.
+# Names that always mean this machine.
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::[0-9]{1,5})?")
 
 
 class Gate:
-    """Knows the names by which this gateway is called."""
+    """Checks request heads: size, Host against the gateway's own names, and Origin."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._names = LOOPBACK | {name.strip().lower() for name in names if name.strip()}
-        # The last header fields that were let in: a client's next request has the same ones, as a rule.
+        # The last accepted header fields: clients usually repeat them.
         self._let_in: object = None
 
     def refusal(self, scope: Scope) -> OncegateError | None:
-        """Returns what is wrong with a request's head; None: nothing is."""
+        """Returns the error for a refused request head; None: it is accepted."""
         fields = scope["headers"]
         target_bytes = len(scope["raw_path"]) + len(scope["query_string"])
         if fields == self._let_in and target_bytes <= TARGET_BYTES:
@@ -264,7 +264,7 @@ class Gate:
 
 
 def _of_origin(origins: Sequence[bytes], host: bytes) -> OncegateError | None:
-    """A page's own site is that which it calls; any other, also one of another port, is refused."""
+    """Returns ForeignOrigin unless every origin is the called host itself, port included."""
     own = {b"http://" + host.lower(), b"https://" + host.lower()}
     for origin in origins:
         if origin.lower() not in own:
@@ -274,13 +274,13 @@ def _of_origin(origins: Sequence[bytes], host: bytes) -> OncegateError | None:
 
 @lru_cache(64)
 def _name_of(host: bytes) -> str | None:
-    """The name in `Host` without its port; None where it is none."""
+    """Returns the name in `Host` without its port; None if it is invalid."""
     match = _HOST.fullmatch(host.decode("latin-1").lower())
     return None if match is None else match[1]
 
 
 def too_long(target_bytes: int, fields: Iterable[tuple[bytes, bytes]]) -> OncegateError | None:
-    """Returns the refusal of a target that is too long, or of header fields that are too large together."""
+    """Returns the error for a target that is too long or header fields that are too large in total; None: neither."""
     if target_bytes > TARGET_BYTES:
         return TargetTooLong(f"a path with its query of {target_bytes} bytes; at most {TARGET_BYTES} are read")
     size_bytes = sum(len(name) + len(value) + 4 for name, value in fields)

@@ -1,4 +1,4 @@
-"""Every error as an RFC 9457 problem document: what happened, and whether to retry, fix or stop."""
+"""Converts errors to RFC 9457 problem documents: the cause, and whether to retry, fix or stop."""
 
 from collections.abc import Mapping, Sequence
 
@@ -21,7 +21,8 @@ from oncegate.transports.outcomes import OutcomeKind, internal, outcome_of
 from oncegate.transports.tracing import note_refusal
 
 PROBLEM = "application/problem+json"
-# Another gateway behind the same name may answer: a caller that keeps its connection would ask this one again.
+# Another gateway under the same name may be able to answer. The connection is closed, since a caller that keeps it
+# would reach this gateway again.
 ELSEWHERE = LedgerFenced | Recovering | Stopping
 
 STATUS: dict[OutcomeKind, int] = {
@@ -51,17 +52,16 @@ STATUS: dict[OutcomeKind, int] = {
 
 
 def status_of(error: type[OncegateError]) -> int:
-    """Returns the HTTP status of a class of errors."""
     return STATUS[outcome_of(error).kind]
 
 
 def type_of(code: str) -> str:
-    """Returns the problem's `type`: the path of a page that this gateway itself serves."""
+    """Returns the problem's `type`: the path of a page that this gateway serves."""
     return "/errors/" + code.lower().replace("_", "-")
 
 
 def document(error: OncegateError, trace_id: str) -> dict[str, object]:
-    """Makes the members of the problem; its `extra` ones come after the fixed ones and never replace them."""
+    """Returns the problem's members; those of `extra` follow the fixed ones and never replace them."""
     fixed: dict[str, object] = {
         "type": type_of(error.code),
         "title": error.title,
@@ -77,7 +77,7 @@ def document(error: OncegateError, trace_id: str) -> dict[str, object]:
 
 
 def encode(error: OncegateError, trace_id: str) -> bytes:
-    """Writes the problem as JSON; bytes among its members become hex."""
+    """Encodes the problem as JSON; bytes become hex."""
     return msgspec.json.encode(document(error, trace_id), enc_hook=_plain)
 
 
@@ -86,9 +86,10 @@ def _plain(value: object) -> str:
 
 
 def response(error: OncegateError, trace_id: str, headers: Mapping[str, str] | None = None) -> Response:
-    """Makes the problem's response, with `Retry-After` in whole seconds where waiting helps.
+    """Returns the problem's response, with `Retry-After` in whole seconds if a retry can succeed.
 
-    It closes the connection where what is still to come is no request, or where another gateway may answer the next.
+    Closes the connection if unread body bytes would be parsed as a request, or if another gateway may be able to answer
+    the retry.
     """
     sent = dict(headers or {})
     after_ms = error.extra.get("retry_after_ms", error.retry_after_ms)
@@ -103,16 +104,16 @@ def response(error: OncegateError, trace_id: str, headers: Mapping[str, str] | N
 
 
 def unrouted(path: str, method: str, methods: Sequence[str]) -> OncegateError:
-    """Returns the refusal of a request that no route answers; `methods`: those of its path."""
+    """Returns the error for a request without a route; `methods`: the methods that its path supports."""
     if not methods:
         return NotFound(f"there is no {path} here; GET /openapi.json lists what there is")
     return MethodNotAllowed(f"{path} takes {', '.join(methods)}, not {method}")
 
 
 def answer(error: Exception, path: str, trace_id: str, observer: Observer) -> Response:
-    """Answers an exception, ours or one that nobody expected, with a problem.
+    """Converts an exception to a problem response; an unexpected one becomes an internal error.
 
-    A refusal that ends an attempt is a line in the log too, as a bug is: a person must look.
+    Internal errors, and refusals that end an attempt (`Stop`), are also logged: they need a person.
     """
     if not isinstance(error, OncegateError):
         observer.event("request_failed", trace_id=trace_id, path=path, error=error)

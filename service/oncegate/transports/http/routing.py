@@ -1,6 +1,6 @@
-"""The table of all paths: which function answers a request, after its head is checked and, if it writes, it is let in.
+"""The route table, and the steps of each request: check its head, admit it if it writes, call its route.
 
-A route that reads is stopped at its caller's deadline, or when its caller disconnects.
+A read is cancelled at its deadline, or when its caller disconnects.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from oncegate.transports.http.bodies import body_length
 from oncegate.transports.http.call import Call, Endpoint, Route
 from oncegate.transports.http.parameters import Parameters
 
-# Of each call, as `make generate` compiles it of the document.
+# Parameters of each call, compiled from the OpenAPI document by `make generate`.
 _TABLE: dict[str, dict[str, Any]] = msgspec.json.decode((files(__package__) / "parameters.json").read_bytes())
 PARAMETERS = {call: Parameters(kinds) for call, kinds in _TABLE.items()}
 
@@ -29,11 +29,11 @@ class Routes:
         self._prefix, self._tags, self.all = prefix, tags, list[Route]()
 
     def get(self, path: str, call: str, *tags: str, listed: bool = True) -> Callable[[Endpoint], Endpoint]:
-        """Registers a function that only reads; `listed`: in the document."""
+        """Registers a function that only reads; `listed`: the OpenAPI document contains it."""
         return self._add("GET", path, call, tags or self._tags if listed else None)
 
     def bare(self, method: str, path: str, call: str, *tags: str) -> Callable[[Endpoint], Endpoint]:
-        """Registers a function that reads its own body, for what is of no namespace that serves already."""
+        """Registers a function that reads its own body, for calls that need no serving namespace."""
         return self._add(method, path, call, tags or self._tags)
 
     def post(
@@ -47,7 +47,7 @@ class Routes:
         optional: bool = False,
         claims: bool = False,
     ) -> Callable[[Endpoint], Endpoint]:
-        """Registers a function that is called once its request is let in."""
+        """Registers a function that is called once its request is admitted."""
         return self._add(
             method, path, call, self._tags, True, tuple(reads), tuple(writes), optional=optional, claims=claims
         )
@@ -72,7 +72,7 @@ class Routes:
 
 
 class RouteTable:
-    """Finds the route of a request; of several that match the first. routes: all; by_method: those of each method."""
+    """The routes of all modules; the first that matches a request handles it. by_method: the routes of each method."""
 
     def __init__(self, routes: Iterable[Routes]) -> None:
         self.routes = [route for part in routes for route in part.all]
@@ -88,13 +88,13 @@ class RouteTable:
         return None
 
     def methods_of(self, path: str) -> list[str]:
-        """Returns every method of the path, sorted; HEAD where there is GET."""
+        """Returns the methods of the path, sorted; GET implies HEAD."""
         methods = {route.method for route in self.routes if route.pattern.match(path)}
         return sorted(methods | ({"HEAD"} if "GET" in methods else set()))
 
 
 async def respond(call: Call) -> Response:
-    """Answers a request by its route. Raises what it is refused for."""
+    """Handles a request by its route. Raises the error for which it is refused."""
     route = call.route
     call.check()
     if route.admits:
@@ -111,7 +111,7 @@ async def respond(call: Call) -> Response:
 
 
 async def _unless_gone(call: Call, work: Coroutine[Any, Any, Response]) -> Response:
-    """Awaits what only reads, and cancels it when its caller disconnects. Raises BadRequest then, which is not sent."""
+    """Awaits a read and cancels it if the caller disconnects; then raises BadRequest, which is never sent."""
     task, gone = asyncio.ensure_future(work), asyncio.ensure_future(_gone(call))
     try:
         await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)

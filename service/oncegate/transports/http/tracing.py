@@ -1,4 +1,4 @@
-"""Spans of HTTP requests, named by their routes: a path may hold an id, so none is recorded."""
+"""Records spans of HTTP requests, named by route; paths are never recorded, since they may contain an id."""
 
 from contextlib import AbstractContextManager
 
@@ -7,7 +7,7 @@ from starlette.types import Message, Scope, Send
 from oncegate.ports.tracing import Attributes, Tracer, TraceSpan
 from oncegate.transports.tracing import Fields, request_span
 
-# Asked every few seconds, by nobody who has a trace.
+# Polled every few seconds by callers without a trace.
 UNTRACED = ("/healthz/", "/metrics")
 _NAME_MOST = 64
 
@@ -15,25 +15,25 @@ _NAME_MOST = 64
 def http_span(
     tracer: Tracer, method: str, headers: Fields, route: str = "", namespace: str = ""
 ) -> AbstractContextManager[TraceSpan | None]:
-    """Records a request, whose route is told now or, by `note_route`, once it is found."""
+    """Starts the span of a request; its route is given here, or later to `note_route`."""
     name = f"{method} {route}" if route else method
     return request_span(tracer, name, headers, {"http.request.method": method, **_of_route(route, namespace)})
 
 
 def note_route(span: TraceSpan, scope: Scope) -> None:
-    """Names a request by the route that the framework found; nothing where there is none."""
+    """Names the span by the request's route; leaves it unchanged if no route matched."""
     route, method = getattr(scope.get("route"), "path", ""), scope["state"]["method"]
     if route:
         span.note(_of_route(route, scope.get("path_params", {}).get("namespace", "")), f"{method} {route}")
 
 
 def note_status(span: TraceSpan, status: int) -> None:
-    """Says how the request was answered; that it failed, `problems` says."""
+    """Records the response's status; `problems` records the error."""
     span.note({"http.response.status_code": status})
 
 
 def noting_status(span: TraceSpan, send: Send) -> Send:
-    """Says it of an answer as it is sent."""
+    """Wraps `send` so that it records the status of the response."""
 
     async def noting(message: Message) -> None:
         if message["type"] == "http.response.start":
