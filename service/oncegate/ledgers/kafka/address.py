@@ -1,18 +1,18 @@
-"""Reads the URL of ledgers on Kafka: kafka://HOST:PORT[,HOST:PORT...]/PREFIX[?OPTION=VALUE&...]
+"""Parses the URL of ledgers on Kafka: kafka://HOST:PORT[,HOST:PORT...]/PREFIX[?OPTION=VALUE&...]
 
-replication      replicas of each topic that is made (3)
-min_insync       of these, how many have a record before it is acknowledged (2)
-master_key       a file with 32 bytes, or 64 hexadecimal digits, that the namespaces' keys are wrapped with
-old_master_key   the file before it, while master keys are changed
-bare_key=yes     namespaces' keys stand unwrapped in the topics: whoever reads those can tell which ids are known
-runs             a folder on this machine for what memory need not hold; without it, all is in memory
-send_ms          what a transaction may take to be sent (20000)
-commit_ms        what its end may take (10000)
-takeover_ms      without a word from the gateway that owns them, after which a standby takes over (10000)
-compression      of batches of rows that go to users' topics: none, lz4 or zstd (none)
-stage_cache_mib  rows that wait for the commit of their batch are held in memory besides, up to so many MiB (256)
+replication      replication factor of each created topic (3)
+min_insync       min.insync.replicas of each topic: replicas that have a record before it is acknowledged (2)
+master_key       file with the key that wraps the namespaces' keys: 32 bytes, or 64 hexadecimal digits
+old_master_key   previous master key, set while the master key is rotated
+bare_key=yes     stores the namespaces' keys unwrapped: anyone who can read the topics can test which ids exist
+runs             local folder for the part of the index that memory need not hold; without it, all is in memory
+send_ms          timeout for sending a transaction (20000)
+commit_ms        timeout for ending a transaction (10000)
+takeover_ms      silence of the owning gateway after which a standby takes over (10000)
+compression      codec for batches of rows in users' topics: none, lz4 or zstd (none)
+stage_cache_mib  memory for copies of staged rows whose batch is not committed yet, in MiB (256)
 
-Beside these stands what `security` reads: how clients connect.
+The connection options are in `security`.
 """
 
 import re
@@ -28,18 +28,18 @@ from oncegate.ledgers.kafka.watch import Deadlines
 from oncegate.ledgers.url_options import any_number, file, folder, number, require_keys, without_passwords, yes
 
 _SERVER = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
-# Kafka takes 249 characters of a topic's name; a namespace's name and what comes behind it need the rest.
+# Kafka limits topic names to 249 characters; the namespace's name and the suffix need the rest.
 _PREFIX = re.compile(r"[A-Za-z0-9_-]{1,64}")
-# What is meant for `security`, also where it is misspelt.
+# Options passed to `security`, misspelt ones included.
 _OF_CONNECTIONS = re.compile(r"^(security|sasl|ssl)|password")
-# What a broker's transaction may last beyond sending and committing, in which it is decided what became of it.
+# Added to the broker's transaction timeout beyond sending and committing, so that the outcome can be resolved.
 _SPARE_MS = 30_000
 _EXAMPLE = "kafka://localhost:9092/oncegate?master_key=/etc/oncegate/master.key"
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Says where ledgers on Kafka are, and how they are kept. `shown`: what log lines say of it."""
+    """Location and options of ledgers on Kafka. `shown`: the form for log lines."""
 
     bootstrap: str
     prefix: str
@@ -51,7 +51,7 @@ class Address:
     runs: Path | None = None
     send_ms: int = 20_000
     commit_ms: int = 10_000
-    # None: as long as both, and `_SPARE_MS`.
+    # None: send_ms + commit_ms + `_SPARE_MS`.
     transaction_ms: int | None = None
     takeover_ms: int = 10_000
     compression: Compression = "none"
@@ -64,23 +64,22 @@ class Address:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Returns the arguments of every client of the brokers, with files as they are now."""
+        """Returns the keyword arguments of aiokafka clients; password and certificate files are read now."""
         return {"bootstrap_servers": self.bootstrap.split(","), **self.security.client_arguments()}
 
     @property
     def runs_folder(self) -> Path | None:
-        """Returns the folder of these ledgers' runs: prefixes may share the one above it."""
+        """Returns the runs folder of this prefix, a sub-folder of `runs`, which prefixes may share."""
         return None if self.runs is None else self.runs / self.prefix
 
     @property
     def deadlines(self) -> Deadlines:
-        """Returns how long each step of a transaction may take."""
         total_ms = self.send_ms + self.commit_ms
         return Deadlines(total_ms, self.send_ms, self.commit_ms, self.transaction_ms or total_ms + _SPARE_MS)
 
 
 def parse_address(place: str) -> Address:
-    """Parses the part of a URL after `kafka:`. BadRequest: it is invalid; the text has a correct example."""
+    """Parses the part of a URL after `kafka:`. Raises BadRequest: it is invalid."""
     where, _, query = place.partition("?")
     servers, slash, prefix = where.removeprefix("//").partition("/")
     if not where.startswith("//") or not slash or not all(map(_SERVER.fullmatch, servers.split(","))):

@@ -1,7 +1,7 @@
-"""Connects to Kafka's brokers as aiokafka's client does, over sessions of our own, and sends batches uncopied.
+"""Extends aiokafka's client: reports connection failures, reloads credentials, and sends batches without copying.
 
-aiokafka writes into its log why it cannot connect and tries again; a `Client` reports that to its `Watch`. Where the
-brokers refuse what a client's files held, they are read again.
+aiokafka only logs why it cannot connect, and retries; a `Client` also reports the error to its `Watch`. When the
+brokers refuse a client's credentials, their files are read again.
 """
 
 import asyncio
@@ -26,43 +26,43 @@ from oncegate.ledgers.kafka.refusals import Caller, NoAnswer, refusal_of
 from oncegate.ledgers.kafka.security import credentials_of
 from oncegate.ledgers.kafka.watch import SESSION_PART, Watch
 
-# In place of a broker's number.
+# Node id of a missing leader.
 NO_LEADER = -1
-# What a client that is closed may take to let go of its sockets.
+# Timeout for closing a client's sockets.
 CLOSE_S = 2.0
-# The other side has ended a connection; where a system reports that as a hang-up alone, POLLHUP is reported anyway.
+# The peer has closed the connection. Systems without POLLRDHUP report POLLHUP.
 _ENDED = getattr(select, "POLLRDHUP", select.POLLHUP)
-# A connection that ends so was not ended by this side.
+# Close reasons that were not caused by this side.
 _CUT = (CloseReason.CONNECTION_BROKEN, CloseReason.CONNECTION_TIMEOUT, CloseReason.OUT_OF_SYNC)
-# How the arguments begin that a client hands on to its connections.
+# Prefixes of the arguments that a client passes on to its connections.
 _SECURITY = ("security_", "sasl_", "ssl_")
 
 
 class Session(AIOKafkaConnection):  # type: ignore[misc]
-    """Connects to a broker, and knows until when the connection is to be used.
+    """Connection to a broker, with an expiry time.
 
-    Batches go to the socket uncopied, and stay as they are until they are answered.
+    Batches are written to the socket without copying and must not change until they are answered.
     """
 
-    # A time of the loop.
+    # The expiry, in time of the event loop.
     until = float("inf")
     watch: Watch | None = None
 
     @property
     def has_ended(self) -> bool:
-        """Whether it is open here, and the kernel knows its end: a loop that stood still has not seen that yet."""
+        """True if the peer has closed the connection, even if the event loop has not processed that yet."""
         if self._writer is None or not self.connected():
             return False
         if self._writer.is_closing():
-            return True  # a reset took its socket away, and its reader has not seen that yet
+            return True  # a reset closed the socket, and the reader has not noticed yet
         ends = select.poll()
         ends.register(self._writer.get_extra_info("socket"), _ENDED)
         return bool(ends.poll(0))
 
     def send(self, request: Any, expect_response: bool = True) -> Any:
-        """Sends as aiokafka does; the answer to a login contains how long the session lasts.
+        """Sends a request as aiokafka does; a login also sets the session's expiry.
 
-        Raises KafkaConnectionError: there is no connection, or it has ended.
+        Raises KafkaConnectionError: there is no connection, or it is closed.
         """
         if isinstance(request, SaslAuthenticateRequest):
             return self._logged_in(super().send(request, expect_response))
@@ -77,16 +77,16 @@ class Session(AIOKafkaConnection):  # type: ignore[misc]
         return wait_for(answer, self._request_timeout)
 
     def close(self, reason: Any = None, exc: BaseException | None = None) -> Any:
-        """Drops the connection at once: aiokafka's own close flushes, and over TLS waits for the broker's goodbye."""
+        """Aborts the connection; aiokafka's `close` flushes, and over TLS waits for the broker's close_notify."""
         if self.watch is not None and reason in _CUT:
             self.watch.cut()
         if self._writer is not None:
-            # First: Python before 3.11.4 cannot abort what the other side has ended and this one closes.
+            # Abort first: Python before 3.11.4 cannot abort a closing transport whose peer has already closed.
             self._writer.transport.abort()
         return super().close(reason, exc)
 
     async def _do_sasl_handshake(self) -> None:
-        """Logs in as aiokafka does, and turns what it stumbles over in a malformed answer into NoAnswer."""
+        """Logs in as aiokafka does. Raises NoAnswer: the answer is malformed."""
         try:
             await super()._do_sasl_handshake()
         except (ValueError, LookupError, AssertionError) as error:
@@ -100,7 +100,7 @@ class Session(AIOKafkaConnection):  # type: ignore[misc]
 
 
 def parts_of(kind: Any, value: Any) -> Iterator[Any]:
-    """Yields what `encode` of one of aiokafka's types returns, in pieces: bytes in a value are pieces themselves."""
+    """Yields the encoding of a value of an aiokafka type in pieces; `bytes` values are yielded without copying."""
     if type(kind) is Schema:
         for field, item in zip(kind.fields, value, strict=True):
             yield from parts_of(field, item)
@@ -116,7 +116,7 @@ def parts_of(kind: Any, value: Any) -> Iterator[Any]:
 
 
 class Client(AIOKafkaClient):  # type: ignore[misc]
-    """Connects to the brokers of one cluster. `watch` is informed of each connection, refusal and answer.
+    """Client of one cluster. `watch` receives each connection, refusal and answer.
 
     `settings`: aiokafka's arguments for connections and security.
     """
@@ -127,9 +127,10 @@ class Client(AIOKafkaClient):  # type: ignore[misc]
         self._watch = watch
 
     async def bootstrap(self) -> None:
-        """Reads the cluster's metadata from the first broker that has some.
+        """Reads the cluster's metadata from the first broker that returns any.
 
-        Raises KafkaConnectionError: none answers; NoBrokersAvailable: those that do name no broker. Retry.
+        Raises KafkaConnectionError: no broker answers; NoBrokersAvailable: the answers list no broker. Both are
+        retriable.
         """
         names_none = False
         for host, port, _ in self.hosts:
@@ -154,7 +155,7 @@ class Client(AIOKafkaClient):  # type: ignore[misc]
             self._sync_task = asyncio.create_task(self._md_synchronizer())
 
     async def _get_conn(self, node_id: Any, *, group: Any = ConnectionGroup.DEFAULT, no_hint: bool = False) -> Any:
-        """Returns an open session to a broker; None: there is none now, and the metadata is refreshed."""
+        """Returns an open session to a broker; None: it cannot be reached, and the metadata is refreshed."""
         key = (node_id, group)
         if (session := self._conns.get(key)) is not None and session.connected():
             return session
@@ -171,7 +172,7 @@ class Client(AIOKafkaClient):  # type: ignore[misc]
         return session
 
     async def _session(self, host: str, port: int, on_close: Callable[..., None] | None = None) -> Session:
-        """Connects; where the brokers refuse what the files held, they are read again, and what is new is tried."""
+        """Connects to a broker. If it refuses the credentials, reloads their files and retries once if they changed."""
         credentials = credentials_of(self._settings)
         try:
             try:
@@ -205,24 +206,24 @@ class Client(AIOKafkaClient):  # type: ignore[misc]
         return session
 
     async def send(self, node_id: Any, request: Any, *, group: Any = ConnectionGroup.DEFAULT) -> Any:
-        """Sends a request to a broker and returns its answer; KafkaError."""
+        """Sends a request to a broker and returns its answer. Raises KafkaError."""
         self._watch.require()
         answer = await super().send(node_id, request, group=group)
         self._watch.answered(answer)
         return answer
 
     async def partitions_of(self, topic: str) -> set[int]:
-        """Returns the numbers of a topic's partitions; KafkaError: there is none of that name, or it is hidden."""
+        """Returns the numbers of a topic's partitions. Raises KafkaError: the topic does not exist or is hidden."""
         numbers: set[int] = await self._wait_on_metadata(topic)
         return numbers
 
     def leader_of(self, partition: Partition) -> int:
-        """Returns the broker that leads a partition; `NO_LEADER`: it has none, or the leader is not known."""
+        """Returns the node id of a partition's leader; `NO_LEADER`: it has none, or none is known."""
         leader = self.cluster.leader_for_partition(TopicPartition(*partition))
         return NO_LEADER if leader is None else int(leader)
 
     async def drop(self) -> None:
-        """Closes all connections without flushing; requests that wait for an answer fail."""
+        """Closes all connections without flushing; unanswered requests fail."""
         for session in list(self._conns.values()):
             session.close()
         with suppress(KafkaError, TimeoutError):

@@ -1,6 +1,6 @@
-"""Writes records of duplicates into one topic of the ledger's brokers, by a plain producer of its own.
+"""Writes records of duplicates to one topic of the ledger's brokers, with a non-transactional producer.
 
-No transaction: nothing rests on these records, and the ledger's own transactions wait for none of them.
+No transaction is needed: nothing depends on these records, and the ledger's own transactions do not wait for them.
 """
 
 import asyncio
@@ -22,13 +22,13 @@ from oncegate.ledgers.kafka.transactions.sending import Batch
 from oncegate.ledgers.kafka.watch import Watch
 from oncegate.ports import NotTold
 
-# Longer than brokers take to choose a new leader; what comes meanwhile waits in a queue that is bounded.
+# Longer than a leader election; meanwhile records wait in a bounded queue.
 WRITE_S = 10.0
 _partition_of = DefaultPartitioner()
 
 
 class KafkaDuplicates:
-    """Implements `ports.DuplicateTopic`; connects at the first write, and anew after one that failed. Use `close`."""
+    """A `ports.DuplicateTopic` in Kafka. Connects at the first write, and again after a failed one. Call `close`."""
 
     def __init__(self, settings: Mapping[str, Any], topic: str) -> None:
         self._settings, self._topic = settings, topic
@@ -70,9 +70,13 @@ class KafkaDuplicates:
 
 @asynccontextmanager
 async def open_kafka_duplicates(place: str, topic: str) -> AsyncIterator[KafkaDuplicates]:
-    """Opens a topic at the brokers of a ledger; it has to be there. `place`: as `open_kafka` takes it.
+    """Opens an existing topic at a ledger's brokers. `place`: as for `open_kafka`.
 
-    Brokers that are away are asked at the first write. Raises NotFound, BadRequest: it is the gateway's own.
+    If the brokers are unavailable, the topic is checked at the first write.
+
+    Raises:
+        NotFound: there is no such topic.
+        BadRequest: the topic is the gateway's own.
     """
     address = parse_address(place)
     known = UserTopics(address.settings, address.bootstrap, address.prefix)

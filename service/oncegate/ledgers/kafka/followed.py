@@ -1,7 +1,7 @@
 """Reads the topics of a ledger that another gateway owns, up to the first open transaction.
 
-An owner that died within a transaction therefore holds no reader up. A standby follows them; `read_now` reads them
-once.
+An owner that died within a transaction therefore does not block readers. A standby reads continuously; `read_now`
+reads once.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -25,7 +25,7 @@ from oncegate.ports import Chunk
 
 
 class ReadLedger(NamedTuple):
-    """Carries a ledger that somebody else may own. `batches`: its entries as they are now, from the first one on."""
+    """A ledger that another gateway may own. `batches`: its current entries, from the first."""
 
     key: bytes
     ledger: bytes
@@ -36,7 +36,7 @@ UNREADABLE: tuple[type[Exception], ...] = (Trimmed, KafkaError, OSError)
 
 
 class FollowedTopics(FollowedReader[Fold]):
-    """Reads topics on while another gateway owns them, up to where no transaction is open. Use `close` last."""
+    """Tails the topics of a ledger that another gateway owns, up to the first open transaction. Call `close` last."""
 
     def __init__(self, place: KafkaPlace, fold: Fold) -> None:
         super().__init__(TopicReader(place), fold)
@@ -49,7 +49,7 @@ class FollowedTopics(FollowedReader[Fold]):
         await self._outputs.close()
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
-        """Implements the port's `Outputs.fetch`, as far as was read."""
+        """Returns rows as `Outputs.fetch` does, up to the position read so far."""
         return await self._outputs.rows(self._fold.catalog, topic, partition, offset, max_rows, max_bytes)
 
     async def _new_frames(self) -> AsyncGenerator[Frame, None]:
@@ -64,10 +64,13 @@ class FollowedTopics(FollowedReader[Fold]):
 
 @asynccontextmanager
 async def read_now(place: str, namespace: str) -> AsyncIterator[ReadLedger]:
-    """Reads a namespace's ledger as it is now; fences nobody, stands by for nobody, and writes nothing.
+    """Reads the current state of a namespace's ledger, without fencing its owner or writing anything.
 
-    `place`: as `open_kafka` takes it. Raises BadRequest, NotFound, KeyMismatch, LedgerDamaged; LedgerDown: the brokers
-    are away, or the owner has compacted what was being read: read it anew.
+    `place`: as for `open_kafka`.
+
+    Raises:
+        BadRequest, NotFound, KeyMismatch, LedgerDamaged: the ledger cannot be read.
+        LedgerDown: the brokers are unavailable, or the owner compacted the topics during the read. Retriable.
     """
     address = parse_address(place)
     keys, listed = read_keys(address.master_key, address.old_master_key), _list_of(address)
@@ -92,7 +95,7 @@ def _list_of(address: Address) -> NamespaceTopic:
 async def _all_of(shard: FollowedTopics) -> AsyncGenerator[Batch, None]:
     async with aclosing(shard.more()) as batches:
         async for _ in batches:
-            pass  # the snapshot comes first, and only now is it known
+            pass  # the snapshot is yielded first, and is known only once all is read
     async with aclosing(shard.replayed()) as batches:
         async for batch in batches:
             yield batch

@@ -1,4 +1,4 @@
-"""Lists, creates and opens the ledgers below one prefix of a Kafka cluster, and checks their topics."""
+"""Lists, creates and opens the ledgers of one topic prefix, and checks their topics."""
 
 import asyncio
 import logging
@@ -36,14 +36,14 @@ from oncegate.ledgers.keys import Keys, read_keys
 from oncegate.ledgers.server.holders import Changes
 from oncegate.ledgers.server.ledgers import ServerLedgers, next_number, serving
 
-# The ledger raises its own errors for the lines that matter; without a handler Python prints them raw.
+# The ledger raises its own errors for what aiokafka logs; without a handler Python prints these lines to stderr.
 logging.getLogger("aiokafka").addHandler(logging.NullHandler())
-# How the name of a topic of lanes ends; with the number of those that had its namespace's name.
+# Suffix of a lane topic's name; the number counts the namespaces that have had this name.
 _DIRECT = re.compile(r"\.direct(\.\d+)?")
 
 
 class KafkaLedgers(ServerLedgers[KafkaNamespace, KafkaPlace, Fold, KafkaLedger]):
-    """Keeps ledgers in the topics below one prefix. Made by `open_kafka`."""
+    """The ledgers of one topic prefix. Created by `open_kafka`."""
 
     UNREADABLE = UNREADABLE
 
@@ -73,14 +73,14 @@ class KafkaLedgers(ServerLedgers[KafkaNamespace, KafkaPlace, Fold, KafkaLedger])
                 await topics.make([topic], COMPACTED)
             await topics.check([topic], COMPACTED)
         await self._list.begin()
-        # Not on the loop: a start that finds no compiled kernels compiles for seconds.
+        # In a thread: without cached kernels, compilation takes seconds.
         await asyncio.to_thread(warm_up)
 
     async def _create(self, namespace: str, ledger: bytes, key: bytes) -> None:
         used = await self._used_topics(namespace)
 
         def created(listed: KafkaListed) -> Changes:
-            # The topics of a deleted namespace stay, for a person to look at.
+            # The topics of a deleted namespace are kept for inspection.
             if (number := next_number(listed, namespace)) is None:
                 return []
             topics = topics_of_name(self._address.prefix, namespace)
@@ -96,7 +96,7 @@ class KafkaLedgers(ServerLedgers[KafkaNamespace, KafkaPlace, Fold, KafkaLedger])
         await self._make_topics(self._location(namespace))
 
     async def _used_topics(self, namespace: str) -> set[str]:
-        """Returns the topics with the name of a namespace that hold records, or once did."""
+        """Returns the topics with a namespace's name that contain records, or once did."""
         async with topics_of(self._address) as topics:
             there = await topics.names()
         begin = topics_of_name(self._address.prefix, namespace)
@@ -137,7 +137,7 @@ class KafkaLedgers(ServerLedgers[KafkaNamespace, KafkaPlace, Fold, KafkaLedger])
         return KafkaLedger(location, opened, self._list, topics, DirectTopic(location, address.bootstrap))
 
     async def _with_lanes(self, location: KafkaPlace) -> KafkaPlace:
-        """Makes the topic of lanes for a namespace older than lanes, and lists that it has one."""
+        """Creates the lane topic of a namespace that predates lanes, and records it in the list."""
         async with topics_of(self._address) as topics:
             await topics.make([direct_topic(location.listed)], KEPT, DIRECT_PARTITIONS)
         await self._change(location.namespace, location.listed, direct=True)
@@ -167,13 +167,13 @@ class KafkaLedgers(ServerLedgers[KafkaNamespace, KafkaPlace, Fold, KafkaLedger])
 
 
 def _partitions(topic: str, begin: str) -> int:
-    """Returns the partitions of a topic whose name begins as a namespace's do; it may be another namespace's."""
+    """Returns the partition count of a topic with a namespace's prefix; it may belong to another namespace."""
     return DIRECT_PARTITIONS if _DIRECT.fullmatch(topic.removeprefix(begin)) else 1
 
 
 @contextmanager
 def unreachable(address: Address) -> Iterator[None]:
-    """Raises LedgerDown, which is retried, if the brokers cannot be reached."""
+    """Raises LedgerDown, which is retriable, for KafkaError and OSError."""
     try:
         yield
     except (KafkaError, OSError) as error:
@@ -181,7 +181,7 @@ def unreachable(address: Address) -> Iterator[None]:
 
 
 def _reason(error: KafkaError | OSError) -> str:
-    """What went wrong; where no broker was there to connect to, in words, for the client's name all of them again."""
+    """Describes an error; aiokafka's own text for a failed bootstrap repeats the whole broker list."""
     if isinstance(error, KafkaConnectionError) and "bootstrap" in str(error):
         return "none of these brokers can be connected to"
     return repr(error)
@@ -191,10 +191,13 @@ def _reason(error: KafkaError | OSError) -> str:
 async def open_kafka(
     place: str, create: bool = False, witness: str | None = None, reserve_bytes: int = 0
 ) -> AsyncIterator[KafkaLedgers]:
-    """Opens the ledgers below a prefix. `reserve_bytes` is for disks.
+    """Opens the ledgers of a prefix. `reserve_bytes` applies to disks only and is ignored.
 
-    Raises BadRequest: the URL is wrong; LedgerDamaged; NotFound: there is no list, and `create` is false; LedgerDown:
-    no broker is reached.
+    Raises:
+        BadRequest: the URL is invalid.
+        NotFound: there is no list of namespaces, and `create` is false.
+        LedgerDamaged: the list or its topic is damaged.
+        LedgerDown: no broker can be reached.
     """
     address = parse_address(place)
     if witness is not None:

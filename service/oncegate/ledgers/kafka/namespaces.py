@@ -1,13 +1,14 @@
-"""Keeps the list of namespaces in the compacted topic PREFIX.namespaces.
+"""Stores the list of namespaces in the compacted topic PREFIX.namespaces.
 
-    n/NAMESPACE                   its ledger's id, what the names of its topics begin with, its wrapped key
-    g/TOPICS/NUMBER               the highest generation of transactional ids that was taken, and that is proved
-    w/TOPICS/NUMBER/GENERATION    the witness: where the ledger of that generation ended, at least
-    o/                            the gateway that is to own the ledgers below this prefix
-    b/GATEWAY                     the beats of a gateway that is: one a second, the last of them a goodbye
+    n/NAMESPACE                   its ledger's id, the prefix of its topic names, its wrapped key
+    g/TOPICS/NUMBER               the highest allocated and the highest proved generation of transactional ids
+    w/TOPICS/NUMBER/GENERATION    the rollback check: a lower bound of the end of that generation's ledger
+    o/                            the gateway elected to own the ledgers of this prefix
+    b/GATEWAY                     heartbeats of a running gateway: one a second, and a last one when it stops
 
-Whoever changes n/, g/ or o/ starts the transactional id PREFIX.namespaces, reads to the end, decides and commits: two
-that do so at once never decide on the same list. Witnesses and beats are written without it; a key has one writer.
+A change of n/, g/ or o/ starts the transactional id PREFIX.namespaces, reads to the end, decides and commits. Two
+concurrent changes therefore never decide on the same list. Rollback checks and heartbeats are written without the
+transactional id; each key has a single writer.
 """
 
 import asyncio
@@ -34,15 +35,16 @@ from oncegate.ledgers.server.holders import Beat
 from oncegate.ledgers.server.namespaces import Decide, Listed, NamespaceList
 from oncegate.ledgers.uncancelled import uncancelled
 
-# Of the topic of lanes, for ever: an open transaction holds up who asks of the lanes of its partition, and no others.
+# Partitions of the lane topic; never changes. An open transaction blocks reads of the lanes in its own partition only.
 DIRECT_PARTITIONS = 4
 
 
 class KafkaNamespace(msgspec.Struct, frozen=True):
-    """Lists a namespace. `topics`: what the names of its topics begin with; `number`: of those that had its name.
+    """List entry of a namespace.
 
-    `key`: its secret key, wrapped. `deleted`: it is forgotten, and its topics stay. `direct`: it has a topic of lanes,
-    which those that were made before there were lanes get when they are opened next.
+    `topics`: prefix of its topic names. `key`: its secret key, wrapped. `number`: counts the namespaces that have had
+    this name. `deleted`: it is gone, but its topics are kept. `direct`: it has a lane topic; a namespace that predates
+    lanes gets one when it is next opened.
     """
 
     ledger: bytes
@@ -55,38 +57,38 @@ class KafkaNamespace(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Returns the name of its generations and witnesses, and the prefix of its transactional ids."""
+        """Returns its name in keys g/ and w/, which is also the prefix of its transactional ids."""
         return f"{self.topics}/{self.number}"
 
 
 def list_topic(prefix: str) -> str:
-    """Returns the topic of a prefix's list, which is also the transactional id of those that change it."""
+    """Returns the topic of a prefix's list; the name is also the transactional id of its writers."""
     return f"{prefix}.namespaces"
 
 
 def topics_of_name(prefix: str, namespace: str) -> str:
-    """Returns the common beginning of the names of a namespace's topics."""
+    """Returns the common prefix of a namespace's topic names."""
     return f"{prefix}.{namespace}"
 
 
 def topic_names(one: KafkaNamespace) -> tuple[str, str, str, str]:
-    """Returns the topics of a namespace: frames, states, outputs and stages."""
+    """Returns a namespace's topics of frames, states, outputs and stages."""
     base, suffix = one.topics, f".{one.number}" if one.number > 1 else ""
     return f"{base}.ledger{suffix}", f"{base}.states{suffix}", f"{base}.outputs{suffix}", f"{base}.stages{suffix}"
 
 
 def direct_topic(one: KafkaNamespace) -> str:
-    """Returns the topic to which clients commit the records of a namespace's lanes."""
+    """Returns the lane topic of a namespace, to which clients commit the records of its lanes."""
     return f"{one.topics}.direct" + (f".{one.number}" if one.number > 1 else "")
 
 
 def lane_ids(one: KafkaNamespace) -> str:
-    """Returns the prefix of the transactional ids of a namespace's lanes; a lane's number follows."""
+    """Returns the prefix of the transactional ids of a namespace's lanes; the lane's number follows."""
     return f"{one.name}/direct/"
 
 
 class Generation(msgspec.Struct, frozen=True):
-    """Counts generations of transactional ids: `holder` took `highest`; all before `proved` are ended for good."""
+    """Generations of transactional ids: `holder` allocated `highest`; all before `proved` are permanently fenced."""
 
     highest: int = 0
     holder: bytes = b""
@@ -95,7 +97,7 @@ class Generation(msgspec.Struct, frozen=True):
 
 @dataclass
 class KafkaListed(Listed[KafkaNamespace]):
-    """Holds the list up to where it was read; `generations` and `witnesses` by the namespace's `name`."""
+    """The list as far as it was read; `generations` and `witnesses` are keyed by the namespace's `name`."""
 
     NAMESPACE = KafkaNamespace
 
@@ -103,7 +105,7 @@ class KafkaListed(Listed[KafkaNamespace]):
     witnesses: dict[str, dict[int, End]] = field(default_factory=dict)
 
     def generation(self, name: str) -> Generation:
-        """Returns the generations of a namespace's ids: all zeros if it has none."""
+        """Returns the generations of a namespace; all zeros if it has none."""
         return self.generations.get(name, Generation())
 
     def take_own(self, kind: str, name: str, value: bytes | None) -> bool:
@@ -122,7 +124,7 @@ class KafkaListed(Listed[KafkaNamespace]):
 
 
 class NamespaceTopic(NamespaceList[KafkaListed]):
-    """Keeps the list in a compacted topic. Use `close` last."""
+    """The list of namespaces in a compacted topic. Call `close` last."""
 
     OVERTAKEN = (NotWritten, InDoubt)
     AWAY = (KafkaError, OSError, TimeoutError)
@@ -148,7 +150,10 @@ class NamespaceTopic(NamespaceList[KafkaListed]):
             await producer.drop()
 
     async def begin(self) -> KafkaListed:
-        """Reads the list for the first time, past what somebody has left open there; LedgerFull, and as `refresh`."""
+        """Reads the list for the first time, after ending a transaction left open in its topic.
+
+        Raises LedgerFull, and as `refresh`.
+        """
         async with healing(self._settings, [self.partition]) as markers:
             is_open = await markers.is_open()
         if is_open:
@@ -156,7 +161,10 @@ class NamespaceTopic(NamespaceList[KafkaListed]):
         return await self.refresh()
 
     async def refresh(self) -> KafkaListed:
-        """Reads to the end; KafkaError, OSError, TimeoutError: `listed` keeps what was read. LedgerDamaged."""
+        """Reads the list to its end.
+
+        Raises LedgerDamaged; KafkaError, OSError, TimeoutError: `listed` keeps the records read so far.
+        """
         async with self._reading:
             _, end = await self._reader.bounds(self.partition)
             async with aclosing(self._reader.records(self.partition, self._next, end)) as records:
@@ -187,22 +195,25 @@ class NamespaceTopic(NamespaceList[KafkaListed]):
             await guard.close()
 
     async def _start(self, guard: Guard) -> None:
-        """Starts the producer; heals open transactions of this id before its epoch is raised, and after."""
+        """Starts the producer, and heals open transactions of its id before and after its epoch is raised."""
         async with healing(self._settings, [self.partition]) as markers:
             await markers.heal([guard.transactional_id])
             await guard.start()
             await markers.heal([guard.transactional_id])
 
     async def witness(self, name: str, generation: int, seen: End) -> None:
-        """Writes the witness of a generation; KafkaError, OSError, TimeoutError: unknown whether it is written."""
+        """Writes the rollback check of a generation.
+
+        Effect unknown when KafkaError, OSError or TimeoutError is raised.
+        """
         await self._put(f"w/{name}/{generation}", msgspec.json.encode(seen))
 
     async def forget_witness(self, name: str, generation: int) -> None:
-        """Removes the witness of a superseded generation; errors as `witness`."""
+        """Removes the rollback check of a superseded generation. Raises as `witness`."""
         await self._put(f"w/{name}/{generation}", None)
 
     async def beat(self, gateway: str, beat: Beat | None) -> None:
-        """Writes the beat of a gateway, or removes it if None; errors as `witness`."""
+        """Writes a gateway's heartbeat; None removes it. Raises as `witness`."""
         await self._put(f"b/{gateway}", None if beat is None else msgspec.json.encode(beat))
 
     async def _put(self, key: str, value: bytes | None) -> None:
@@ -213,12 +224,12 @@ class NamespaceTopic(NamespaceList[KafkaListed]):
                 try:
                     await (await producer.send(Batch(self.partition, encoded)))
                 except BaseException:
-                    # What it has queued is not to be written behind what comes later.
+                    # Records still queued must not be written after later ones.
                     await uncancelled(self._drop(producer))
                     raise
 
     async def _drop(self, producer: Producer) -> None:
-        """Closes the producer; the next put makes another."""
+        """Closes the producer; the next `_put` creates another."""
         async with self._connecting:
             if self._witnesses is producer:
                 self._witnesses = None

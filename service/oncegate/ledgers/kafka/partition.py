@@ -1,10 +1,10 @@
-"""Names a partition of a topic."""
+"""Type of a topic's partition."""
 
 from typing import NamedTuple
 
 
 class Partition(NamedTuple):
-    """Names a partition of a topic."""
+    """A partition of a topic."""
 
     topic: str
     number: int

@@ -1,8 +1,8 @@
-"""Plans what ledgers on Kafka need of their brokers: topics, rights and transactional ids.
+"""Computes the topics, ACLs and transactional ids that ledgers on Kafka need from their brokers.
 
-The needs follow from the ledger's URL and the names of its namespaces. They are written as the lines of Kafka's own
-tools that fulfil them, or checked item by item without any effect: brokers report a client's rights on topics in
-Metadata, and rights on transactional ids show by a refusal.
+They follow from the ledger's URL and the names of its namespaces. They are printed as commands of Kafka's own tools,
+or checked one by one without side effects. Brokers report a client's rights on topics in Metadata; rights on
+transactional ids are probed with a request that the broker must refuse.
 """
 
 import asyncio
@@ -47,9 +47,9 @@ TOPIC, TRANSACTIONAL_ID = "topic", "transactional-id"
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """Names rights on all of a kind whose names begin with `name`, or on that one alone if `alone`.
+    """Rights on all resources of a kind whose names begin with `name`; with `alone`, on exactly that name.
 
-    `operations`: as Kafka's tools call them.
+    `operations`: names as in Kafka's tools.
     """
 
     kind: str
@@ -63,7 +63,7 @@ class Right:
 
 @dataclass(frozen=True, slots=True)
 class TransactionalId:
-    """Names transactional ids of one use: `first`, and all that begin with `prefix`; None: no other."""
+    """Transactional ids of one use: `first`, and all that begin with `prefix`, if given."""
 
     use: str
     first: str
@@ -72,15 +72,16 @@ class TransactionalId:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """Holds all that a gateway needs; `principal`: whom rights are given to.
+    """Everything that a gateway needs. `principal`: the gateway's, which the rights are granted to.
 
-    `writer`: who writes into Kafka past the gateway, and `writers_rights` what he needs for that; None: nobody does.
+    `writer`: principal of clients that write to Kafka directly, None without such clients; `writers_rights`: its
+    rights.
     """
 
     principal: str
     topics: tuple[Wanted, ...]
     rights: tuple[Right, ...]
-    # Of users, which they make: rows go there.
+    # Topics that users create and rows are written to.
     users_topics: tuple[str, ...]
     ids: tuple[TransactionalId, ...]
     writer: str | None = None
@@ -94,9 +95,9 @@ def needs_of(
     users_topics: Sequence[str] = (),
     writer: str | None = None,
 ) -> Needs:
-    """Says what the gateway at this address needs for namespaces that are new, and to write rows into users' topics.
+    """Returns the needs of the gateway at this address, for new namespaces and for writing rows into users' topics.
 
-    BadRequest: no principal is known.
+    Raises BadRequest: the principal is not given and does not follow from the URL.
     """
     topics = wanted(address, [list_topic(address.prefix)], COMPACTED)
     ids = [TransactionalId("the list of namespaces", list_topic(address.prefix))]
@@ -107,7 +108,7 @@ def needs_of(
         ids.append(TransactionalId(f"namespace {namespace}, a number an opening", f"{one.name}/1", f"{one.name}/"))
     begin = f"{address.prefix}."
     rights = (
-        # Delete is the right to shorten, by DeleteRecords.
+        # Delete permits DeleteRecords, which truncates a topic.
         Right(TOPIC, begin, ("Describe", "DescribeConfigs", "Read", "Write", "Delete")),
         Right(TRANSACTIONAL_ID, begin, ("Describe", "Write")),
         *(Right(TOPIC, topic, ("Describe", "DescribeConfigs", "Write"), alone=True) for topic in users_topics),
@@ -118,7 +119,7 @@ def needs_of(
 
 
 def _of_writers(address: Address, namespaces: Sequence[str], users_topics: Sequence[str]) -> tuple[Right, ...]:
-    """Returns the rights of clients that write their rows themselves, and no others."""
+    """Returns the rights of clients that write their rows to Kafka directly."""
     rights = []
     for namespace in namespaces:
         one = KafkaNamespace(b"", topics_of_name(address.prefix, namespace), b"")
@@ -128,7 +129,10 @@ def _of_writers(address: Address, namespaces: Sequence[str], users_topics: Seque
 
 
 def principal_of(address: Address) -> str:
-    """Returns whom the brokers take a client of this address for; BadRequest: they name it by their own rules."""
+    """Returns the principal of a client of this address.
+
+    Raises BadRequest: the client has a certificate, whose principal depends on the brokers' mapping rules.
+    """
     if address.security.username is not None:
         return f"User:{address.security.username}"
     if address.security.certfile is not None:
@@ -138,20 +142,20 @@ def principal_of(address: Address) -> str:
     return "User:ANONYMOUS"
 
 
-# The bits of a topic's rights, and what Kafka's tools call them.
+# Bits of a topic's rights in Metadata, by their names in Kafka's tools.
 OPERATIONS = {"Read": 3, "Write": 4, "Create": 5, "Delete": 6, "Alter": 7, "Describe": 8, "DescribeConfigs": 10}
-# The first transactional id of a cluster makes the topic of all of them.
+# Generous: the first transactional id of a cluster creates the topic __transaction_state.
 COORDINATOR_S = 30.0
 _POLL_S = 0.1
 _TRANSACTIONS = 1
-# Nobody has this number: what it asks to be ended is refused, by the right first.
+# Invalid producer id and epoch: EndTxn is refused, first for a missing right.
 _NOBODY = -1
-# What a coordinator says that is being found, or made.
+# Retriable errors while the coordinator is being found or loaded.
 _NOT_YET = (GroupCoordinatorNotAvailableError, GroupLoadInProgressError, NotCoordinatorForGroupError)
 
 
 async def topic_operations(client: Client, topics: Sequence[str]) -> dict[str, set[str]]:
-    """Returns this client's rights on each topic that exists; KafkaError. Creates no topic."""
+    """Returns this client's rights on each topic that exists; creates none. Raises KafkaError."""
     answer = (await client.send(client.get_random_node(), describe_topics(topics, operations=True))).to_object()
     return {
         one["topic"]: {name for name, bit in OPERATIONS.items() if one["operations"] & 1 << bit}
@@ -160,9 +164,9 @@ async def topic_operations(client: Client, topics: Sequence[str]) -> dict[str, s
 
 
 async def id_operations(client: Client, transactional_id: str) -> set[str]:
-    """Returns what the client may do with a transactional id, of Describe and Write.
+    """Returns which of the rights Describe and Write the client has on a transactional id.
 
-    KafkaError, TimeoutError; TransactionalIdAuthorizationFailed: nothing.
+    Raises KafkaError, TimeoutError; TransactionalIdAuthorizationFailed: it has neither.
     """
     async with asyncio.timeout(COORDINATOR_S):
         while (refused := await _refused(client, transactional_id)) in _NOT_YET:
@@ -182,19 +186,19 @@ async def _refused(client: Client, transactional_id: str) -> type[KafkaError]:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """Says of one item what is wrong with it; nothing: it is there and right."""
+    """Result of checking one item; `wrong` is empty if it exists and is correct."""
 
     item: str
     wrong: tuple[str, ...] = ()
 
 
 async def look(needs: Needs, address: Address) -> list[Looked]:
-    """Checks everything as the client of the address. LedgerDown: the brokers are away, or refuse this client."""
+    """Checks all needs as the client of the address. Raises LedgerDown: the brokers are unavailable or refuse it."""
     with unreachable(address):
         async with topics_of(address) as topics:
             there = await topics.names()
             found = [await _looked_at(topics, one, one.name in there) for one in needs.topics]
-        # Asking for a topic that is not there would make it on brokers that make what they are asked for.
+        # With auto.create.topics.enable, asking for a missing topic would create it.
         found += [_made(topic, topic in there) for topic in needs.users_topics]
         seen = [name for name in (*(one.name for one in needs.topics), *needs.users_topics) if name in there]
         async with _client(address.settings) as client:
@@ -252,7 +256,7 @@ async def _client(settings: Mapping[str, Any]) -> AsyncIterator[Client]:
 
 
 def commands(needs: Needs, bootstrap: str, command_config: str | None) -> Iterator[str]:
-    """Yields a line for each topic, then one for each kind of rights; `command_config`: the tools' own connection."""
+    """Yields a command line for each topic, then for each right. `command_config`: file for the tools' connection."""
     config = [] if command_config is None else ["--command-config", command_config]
     reached = ["--bootstrap-server", bootstrap, *config]
     for one in needs.topics:

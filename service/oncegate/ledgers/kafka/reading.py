@@ -1,7 +1,6 @@
-"""Reads partitions as they were committed, from an offset to an end that was asked for before.
+"""Reads the committed records of a partition, from an offset to an end determined beforehand.
 
-aiokafka's consumer waits for ever where a transaction stays open; here nothing waits longer than `STALL_S` without
-getting on.
+aiokafka's consumer waits forever at a transaction that stays open; here a read without progress fails after `STALL_S`.
 """
 
 import asyncio
@@ -20,25 +19,25 @@ from oncegate.ledgers.kafka.refusals import READING, BrokersRefuse
 from oncegate.ledgers.kafka.watch import Watch
 from oncegate.ledgers.uncancelled import uncancelled
 
-# Without a record or a marker for so long: a transaction is open whose producer nobody has ended.
+# Time without a record or a marker after which a transaction is assumed to be open and not fenced.
 STALL_S = 30.0
-# Waited for at once, so that a stall is seen.
+# Timeout of one poll: bounds how late a stall is noticed.
 _POLL_MS = 500
-# Fetched at once from a partition; records are at most a megabyte.
+# Bytes per fetch from a partition; records are at most a megabyte.
 _FETCH_BYTES = 8 << 20
 
 
 class Stalled(TimeoutError):
-    """Says that a partition was read no further: a transaction is open there, or it has no leader."""
+    """A read made no progress: a transaction is open in the partition, or it has no leader."""
 
 
 class Trimmed(Exception):
-    """Says that the records from the offset on were deleted meanwhile."""
+    """The records at the requested offset have been deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Carries a committed record."""
+    """A committed record."""
 
     offset: int
     key: bytes | None
@@ -46,7 +45,7 @@ class Record:
 
 
 class Consumer(AIOKafkaConsumer):  # type: ignore[misc]
-    """Reads as aiokafka's consumer does, over a client of ours."""
+    """aiokafka's consumer over our `Client`."""
 
     def __init__(self, settings: Mapping[str, Any], watch: Watch, isolation_level: str) -> None:
         super().__init__(
@@ -61,16 +60,16 @@ class Consumer(AIOKafkaConsumer):  # type: ignore[misc]
 
 
 class Reader:
-    """Reads one partition at a time. The first call connects; use `stop` last, or `reader`.
+    """Reader of one partition at a time. The first call connects; call `stop` last, or use `reader`.
 
-    All calls raise KafkaError, OSError: no broker can be reached, or it refuses this client, and the text says why.
+    All calls raise KafkaError, OSError: no broker can be reached, or it refuses this client.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._settings = settings
         self._watch = Watch(settings, READING)
         self._connecting = asyncio.Lock()
-        # Of committed records, and of all.
+        # For committed records, and for all records.
         self._consumers: tuple[Consumer, Consumer] | None = None
 
     async def _connected(self) -> tuple[Consumer, Consumer]:
@@ -90,14 +89,14 @@ class Reader:
             return self._consumers
 
     async def stop(self) -> None:
-        """Closes the connections, also if the caller is cancelled meanwhile."""
+        """Closes the connections, even if the caller is cancelled meanwhile."""
         async with self._connecting:
             consumers, self._consumers = self._consumers, None
         if consumers is not None:
             await uncancelled(_stop(*consumers))
 
     async def bounds(self, partition: Partition) -> tuple[int, int]:
-        """Returns the first offset that is kept, and the one after the last record, committed or not."""
+        """Returns the first retained offset and the end offset, which counts uncommitted records too."""
         at = TopicPartition(*partition)
         _, every = await self._connected()
         with self._watch.telling():
@@ -106,7 +105,7 @@ class Reader:
                 return first, (await every.end_offsets([at]))[at]
 
     async def stable_end(self, partition: Partition) -> int:
-        """Returns the offset up to which no transaction is open: a consumer of committed records gets it as the end."""
+        """Returns the last stable offset: the end of a read_committed consumer, before any open transaction."""
         at = TopicPartition(*partition)
         committed, _ = await self._connected()
         async with asyncio.timeout(STALL_S):
@@ -115,11 +114,11 @@ class Reader:
     async def records(
         self, partition: Partition, first: int, end: int, poll_ms: int = _POLL_MS
     ) -> AsyncGenerator[Record, None]:
-        """Yields the committed records from offset `first` to before `end`.
+        """Yields the committed records from offset `first`, inclusive, to `end`, exclusive.
 
-        `poll_ms`: how late the end is noticed where the last entry before it is a transaction's marker.
+        `poll_ms`: delay in noticing the end if the last entry before it is a transaction marker.
 
-        Raises Stalled; Trimmed: `first` was deleted.
+        Raises Stalled; Trimmed: records from `first` on were deleted.
         """
         at = TopicPartition(*partition)
         committed, _ = await self._connected()
@@ -148,7 +147,7 @@ class Reader:
 
 
 async def _stop(*consumers: Consumer) -> None:
-    # aiokafka cancels tasks that have not begun, and then its own stop is cancelled with them.
+    # Let aiokafka's tasks start: if it cancels one that has not started, its own `stop` is cancelled too.
     await sleep_s(0)
     for consumer in consumers:
         with suppress(KafkaError):

@@ -1,7 +1,7 @@
 """Encodes records into Kafka's record batches by columns, without a Python object per record.
 
-Format: record batch v2 (KIP-98): a head of 61 bytes, then a record after the other, each with its lengths as zig-zag
-varints. Byte for byte what aiokafka's own builder makes of the same records.
+Format: record batch v2 (KIP-98): a header of 61 bytes, then the records, with zig-zag varints for lengths. The output
+is byte for byte that of aiokafka's own builder.
 """
 
 import struct
@@ -18,24 +18,24 @@ from oncegate.arraytypes import I64, U8
 from oncegate.clock import wall_ms
 from oncegate.compilation import compiled
 
-# The most that a batch takes: brokers refuse more than 1,048,588 bytes unless a topic says otherwise.
+# Maximum size of a batch; the brokers' default limit is 1,048,588 bytes.
 BATCH_BYTES = 900_000
-# What a record takes beside its fields, at most: length, attributes, a time and an offset.
+# Maximum size of a record beside its fields: length, attributes, time delta and offset delta.
 _OVERHEAD_BYTES = 21
-# The most that the length of a field takes.
+# Maximum size of a field's length.
 _LENGTH_BYTES = 5
 # Base offset, length, leader's epoch, magic, CRC, attributes, last offset, first and last time, producer's id and
 # epoch, first sequence, records.
 _HEAD = struct.Struct(">qiibIhiqqqhii")
-# Where the length that stands in the head begins to count, and the CRC.
+# First byte covered by the header's length, and by its CRC.
 _COUNTED_FROM, _SUMMED_FROM = 12, 21
 _MAGIC, _TRANSACTIONAL = 2, 0x10
-# Sequences go from here to 0, as Java's do.
+# Mask: sequences wrap around to 0 after this value, as in Kafka's Java producer.
 _SEQUENCES = 0x7FFFFFFF
 
 
 class RecordTooLarge(ValueError):
-    """Row `row` does not fit a batch of `batch_bytes`; nothing was encoded."""
+    """Row `row` does not fit in a batch of `batch_bytes`; nothing was encoded."""
 
     def __init__(self, row: int, size_bytes: int, batch_bytes: int) -> None:
         super().__init__(f"row {row} takes {size_bytes} bytes as a record, and a batch takes {batch_bytes}")
@@ -44,9 +44,9 @@ class RecordTooLarge(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Holds one field of all records: row i is `data[starts[i] : starts[i] + lengths[i]]`, null where the length is −1.
+    """One field of all records: row i is `data[starts[i] : starts[i] + lengths[i]]`; length −1 is null.
 
-    `data`: uint8; `starts`, `lengths`: int64 (n,). `prefix`: the bytes before it in each record, as a header's name.
+    `data`: uint8; `starts`, `lengths`: int64 (n,). `prefix`: bytes before the field in each record, as a header's name.
     """
 
     data: U8
@@ -57,9 +57,9 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class RowHeaders:
-    """Holds headers that differ from row to row: row i has the items `starts[i] : starts[i] + counts[i]`.
+    """Headers that differ from row to row: row i has the items `starts[i] : starts[i] + counts[i]`.
 
-    `starts`, `counts`: int64 (n,). `names`, `values`: a field each of all m items; a name is never null.
+    `starts`, `counts`: int64 (n,). `names`, `values`: fields of all m items; a name is never null.
     """
 
     starts: I64
@@ -68,7 +68,7 @@ class RowHeaders:
     values: Field
 
     def sizes(self) -> I64:
-        """Returns the bytes of each row's items in its record: int64 (n,)."""
+        """Returns the encoded size of each row's headers in bytes: int64 (n,)."""
         items = np.zeros(len(self.names.lengths) + 1, np.int64)
         for field in (self.names, self.values):
             items[1:] += _varint_sizes(field.lengths) + np.maximum(field.lengths, 0)
@@ -78,9 +78,10 @@ class RowHeaders:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Holds n records: `times_ms` int64 (n,) since 1970, keys, values, and headers.
+    """n records.
 
-    `headers`: by name, the same for all rows. `row_headers`: each row's own, which stand before those.
+    `times_ms`: int64 (n,), milliseconds since 1970. `headers`: names and fields; every row has all of them.
+    `row_headers`: each row's own headers, written before `headers`.
     """
 
     times_ms: I64
@@ -90,7 +91,7 @@ class Records:
     row_headers: RowHeaders | None = None
 
     def fields(self) -> list[Field]:
-        """Returns the fields of a record in their order; a header's name and the count are prefixes."""
+        """Returns a record's fields in order; header names and the header count become prefixes."""
         found = [self.keys, self.values]
         for number, (name, field) in enumerate(self.headers):
             is_first = number == 0 and self.row_headers is None
@@ -101,9 +102,9 @@ class Records:
 
 
 class RecordBatch:
-    """Holds an encoded batch, but for what its producer writes into its head.
+    """An encoded batch whose header its producer fills in.
 
-    `codec`: Kafka's number for how the records behind the head are compressed, 0 where they are not.
+    `codec`: Kafka's number of the compression of the records; 0: none.
     """
 
     def __init__(self, encoded: bytearray, records: int, first_ms: int, last_ms: int, codec: int = 0) -> None:
@@ -113,7 +114,7 @@ class RecordBatch:
         self._codec = codec
 
     def compressed(self, codec: int, compress: Callable[[memoryview], bytes]) -> "RecordBatch":
-        """Returns the batch with compressed records, or itself if they would not become smaller."""
+        """Returns the batch with compressed records, or this batch if that is not smaller."""
         assert not self._codec, "it is compressed already"
         packed = compress(memoryview(self._encoded)[_HEAD.size :])
         encoded = bytearray(_HEAD.size) + packed
@@ -122,17 +123,16 @@ class RecordBatch:
         return RecordBatch(encoded, self._records, *self._times, codec)
 
     def record_count(self) -> int:
-        """Returns the number of records, by which the producer's sequence advances."""
         return self._records
 
     def size(self) -> int:
-        """Returns the size in bytes."""
         return len(self._encoded)
 
     def of_producer(self, producer_id: int, epoch: int, sequence: int) -> bytearray:
-        """Returns the bytes as this producer sends them, in a transaction; −1 for all three: nobody's, and in none.
+        """Fills in the header for a transactional producer and returns the bytes; no copy is made.
 
-        `sequence`: how many records the producer has written before into the partition.
+        `sequence`: number of records that the producer has already written to the partition. −1 for all three: a
+        producer without id and transaction.
         """
         encoded, last = self._encoded, self._records - 1
         attributes = self._codec | (_TRANSACTIONAL if producer_id >= 0 else 0)
@@ -148,9 +148,9 @@ _memcpy = types.ExternalFunction("memcpy", types.intp(types.intp, types.intp, ty
 
 
 def encode(records: Records, batch_bytes: int = BATCH_BYTES) -> list[RecordBatch]:
-    """Encodes all records, in their order, into as few batches as take `batch_bytes` each at most.
+    """Encodes the records, in order, into as few batches of at most `batch_bytes` as possible; none for no records.
 
-    Raises RecordTooLarge where one alone takes more; no records make no batch.
+    Raises RecordTooLarge: a single record exceeds `batch_bytes`.
     """
     fields, own_bytes = records.fields(), _own_bytes(records)
     cuts = _cuts(fields, own_bytes, batch_bytes)
@@ -158,7 +158,7 @@ def encode(records: Records, batch_bytes: int = BATCH_BYTES) -> list[RecordBatch
 
 
 def record_batches(records: Sequence[tuple[bytes | None, bytes | memoryview | None]]) -> list[RecordBatch]:
-    """Encodes keys and values as records with the current time; RecordTooLarge: one exceeds a batch."""
+    """Encodes keys and values as records with the current time. Raises RecordTooLarge."""
     keys, values = (_field([record[place] for record in records]) for place in (0, 1))
     return encode(Records(np.full(len(records), wall_ms(), np.int64), keys, values))
 
@@ -176,7 +176,7 @@ def check(records: Records, batch_bytes: int = BATCH_BYTES) -> None:
 
 
 def _own_bytes(records: Records) -> I64:
-    """What each row's own headers take, and the number of all; a number that stands in a prefix is not counted."""
+    """Returns the size of each row's own headers and header count, unless a prefix includes the count: int64 (n,)."""
     own, count = records.row_headers, len(records.times_ms)
     if own is None:
         return np.full(count, 0 if records.headers else 1, np.int64)
@@ -184,7 +184,7 @@ def _own_bytes(records: Records) -> I64:
 
 
 def _cuts(fields: Sequence[Field], own_bytes: I64, batch_bytes: int) -> list[int]:
-    """Returns the first row of each batch, then the number of rows; by the most that a record may take."""
+    """Returns the first row of each batch, then the number of rows; uses an upper bound of each record's size."""
     count, sizes = len(own_bytes), own_bytes + _OVERHEAD_BYTES
     for field in fields:
         sizes += np.maximum(field.lengths, 0) + (_LENGTH_BYTES + len(field.prefix))
@@ -222,14 +222,14 @@ def _encoded(records: Records, fields: Sequence[Field], own_bytes: I64, rows: sl
 
 
 def _read_only(data: U8) -> U8:
-    """Returns read-only arrays, as Arrow's are, so that a loop is compiled once."""
+    """Returns a read-only view: Arrow's arrays are read-only, so the loops are compiled for one type only."""
     data = data.view()
     data.flags.writeable = False
     return data
 
 
 def _plain_headers(own: RowHeaders, rows: slice) -> list[Any]:
-    """Returns headers as the loop takes them: each array without gaps."""
+    """Returns the arguments of `_write_row_headers`; each array is contiguous."""
     found: list[Any] = [np.ascontiguousarray(own.starts[rows]), np.ascontiguousarray(own.counts[rows])]
     for field in (own.names, own.values):
         found += [_read_only(field.data), np.ascontiguousarray(field.starts), np.ascontiguousarray(field.lengths)]
@@ -237,14 +237,14 @@ def _plain_headers(own: RowHeaders, rows: slice) -> list[Any]:
 
 
 def _varint(number: int) -> bytes:
-    """Encodes a number of at least 0 as a zig-zag varint."""
+    """Encodes a non-negative number as a zig-zag varint."""
     out, size = np.zeros(10, np.uint8), int(_varint_sizes(np.array([number]))[0])
     _put(out, 0, number)
     return out[:size].tobytes()
 
 
 def _varint_sizes(numbers: I64) -> I64:
-    """Returns the bytes of each number as a zig-zag varint: 7 bits a byte."""
+    """Returns the size of each number as a zig-zag varint: int64 (n,), bytes."""
     sizes = np.empty(len(numbers), np.int64)
     _count_bytes(np.ascontiguousarray(numbers), sizes)
     return sizes
@@ -252,7 +252,7 @@ def _varint_sizes(numbers: I64) -> I64:
 
 @compiled
 def _count_bytes(numbers: I64, sizes: I64) -> None:
-    """Writes the bytes of each number as a zig-zag varint."""
+    """Writes the size of each number as a zig-zag varint into `sizes`."""
     for row in range(len(numbers)):
         folded = np.uint64((numbers[row] << 1) ^ (numbers[row] >> 63))
         sizes[row] = 1
@@ -275,7 +275,7 @@ def _put(out: U8, at: int, number: int) -> int:
 
 @compiled
 def _write_beginnings(out: U8, at: I64, bodies: I64, deltas: I64) -> None:
-    """Writes length, attributes, time and offset of each record from its `at` on, and moves `at` behind them."""
+    """Writes each record's length, attributes, time and offset at its `at`, and advances `at`."""
     for row in range(len(at)):
         place = _put(out, at[row], bodies[row]) + 1
         place = _put(out, place, deltas[row])
@@ -284,7 +284,7 @@ def _write_beginnings(out: U8, at: I64, bodies: I64, deltas: I64) -> None:
 
 @compiled
 def _write_field(out: U8, at: I64, prefix: U8, data: U8, starts: I64, lengths: I64) -> None:
-    """Writes one field of each record at its `at`, and moves `at` behind it; a null has the length −1."""
+    """Writes one field of each record at its `at`, and advances `at`; a null has length −1."""
     for row in range(len(at)):
         place = at[row]
         for byte in prefix:
@@ -293,7 +293,7 @@ def _write_field(out: U8, at: I64, prefix: U8, data: U8, starts: I64, lengths: I
         length = lengths[row]
         place = _put(out, place, length)
         if length > 0:
-            # A slice of an array costs as much as copying some hundred bytes.
+            # Not a slice assignment: slicing costs as much as copying some hundred bytes.
             _memcpy(out.ctypes.data + place, data.ctypes.data + starts[row], length)
             place += length
         at[row] = place
@@ -313,7 +313,7 @@ def _write_row_headers(
     value_lengths: I64,
     more: int,
 ) -> None:
-    """Writes how many headers each record has, `more` of them elsewhere, and its own ones; moves `at` behind them."""
+    """Writes each record's header count and own headers at its `at`, and advances `at`; `more` others follow."""
     for row in range(len(at)):
         place = _put(out, at[row], counts[row] + more)
         for item in range(firsts[row], firsts[row] + counts[row]):
@@ -330,7 +330,7 @@ def _write_row_headers(
 
 
 def warm_up() -> None:
-    """Compiles the loops, or loads them from the cache."""
+    """Compiles the kernels, or loads them from the cache."""
     zero, one = np.zeros(1, np.int64), np.ones(1, np.int64)
     field = Field(np.zeros(1, np.uint8), zero, one)
     encode(Records(zero, field, field, [("name", field)], RowHeaders(zero, one, field, field)))

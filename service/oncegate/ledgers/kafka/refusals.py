@@ -1,4 +1,4 @@
-"""Says what an operator has to do where Kafka's brokers refuse a client, by rights, certificates or passwords."""
+"""Maps refusals by Kafka's brokers (rights, certificates, passwords) to instructions for an operator."""
 
 import ssl
 from collections.abc import Callable, Mapping
@@ -18,15 +18,15 @@ from aiokafka.errors import (
 )
 from aiokafka.structs import TopicPartition
 
-# What a client may need to do with topics: to write them, to read them, to look at their settings, to shorten them.
+# Rights on topics by what a client does: writes, reads, describes settings, truncates.
 WRITING, READING, LOOKING, SHORTENING = "DESCRIBE and WRITE", "DESCRIBE and READ", "DESCRIBE_CONFIGS", "DELETE"
-# OpenSSL's numbers of what is wrong with a certificate.
+# OpenSSL's X509_V_ERR codes.
 _EXPIRED, _OTHER_HOST, _OTHER_ADDRESS = 10, 62, 64
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Names what is refused, and in `mend` what an operator has to do; `topics`: those that were refused."""
+    """A refused resource. `mend`: what an operator has to do; `topics`: the refused topics."""
 
     resource: str
     mend: str
@@ -37,7 +37,7 @@ class Refusal:
 
 
 class BrokersRefuse(KafkaError):  # type: ignore[misc]
-    """Says in its text what brokers refuse a client, and what an operator has to do; nothing was written or changed."""
+    """The brokers refuse this client; the text says what to do. Nothing was written or changed."""
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -46,12 +46,12 @@ class BrokersRefuse(KafkaError):  # type: ignore[misc]
 
 
 class NoAnswer(SaslAuthenticationFailed):  # type: ignore[misc]
-    """Says that what came back is no answer to the proof of a user: whoever sent it does not know the password."""
+    """The SASL answer is malformed or does not prove knowledge of the password: the peer may not be a broker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Names the client as the brokers know it; `needs`: the rights on topics that what it does takes."""
+    """The client as the brokers identify it. `needs`: the rights on topics that it uses."""
 
     user: str | None = None
     mechanism: str | None = None
@@ -60,7 +60,7 @@ class Caller:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], needs: str = WRITING) -> "Caller":
-        """Takes the client's identity from aiokafka's keyword arguments, without the password."""
+        """Returns the client's identity from aiokafka's keyword arguments."""
         user, mechanism, client_id = map(settings.get, ("sasl_plain_username", "sasl_mechanism", "client_id"))
         return cls(user, mechanism, client_id, needs)
 
@@ -69,7 +69,7 @@ class Caller:
 
 
 def refusal_of(error: BaseException | None, caller: Caller) -> Refusal | None:
-    """Finds what was refused by an error or by what caused it; None: nothing was, it is another error."""
+    """Returns the refusal that an error or one of its causes reports; None: it is another error."""
     while error is not None:
         for kind, told in _TOLD.items():
             if isinstance(error, kind):
@@ -80,7 +80,7 @@ def refusal_of(error: BaseException | None, caller: Caller) -> Refusal | None:
 
 def _topic(error: TopicAuthorizationFailedError, caller: Caller) -> Refusal:
     named = error.args[0] if error.args else ()
-    # aiokafka names a topic, some topics, or the partition that was asked for.
+    # aiokafka's argument is a topic, several topics, or a partition.
     each = [named] if isinstance(named, str | TopicPartition) else named
     topics = frozenset(one.topic if isinstance(one, TopicPartition) else one for one in each)
     return Refusal(f"topic {', '.join(sorted(topics))}", f"allow {caller} to {caller.needs}", topics)
@@ -144,7 +144,7 @@ def _named(kind: str, error: BaseException) -> str:
     return f"{kind} {error.args[0]}" if error.args else kind
 
 
-# The first kind that fits counts.
+# The first matching type is used.
 _TOLD: dict[type[BaseException], Callable[[Any, Caller], Refusal]] = {
     TopicAuthorizationFailedError: _topic,
     TransactionalIdAuthorizationFailed: _transactional_id,

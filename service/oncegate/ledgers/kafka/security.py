@@ -1,10 +1,10 @@
-"""Reads from a Kafka ledger's URL how its clients connect: what they say of themselves, and whom they trust.
+"""Parses the connection options of a Kafka ledger's URL: credentials and trusted certificates.
 
     kafka:…?security_protocol=SASL_SSL&sasl_mechanism=SCRAM-SHA-512&sasl_username=oncegate
         &sasl_password_file=/run/secrets/kafka&ssl_cafile=/etc/kafka/ca.pem
 
-The names are those of Kafka's own clients. A password stands in a file, never in a URL. Files are read for each client
-that starts, and again where brokers refuse what they held: what was changed in them counts without a start.
+The names are those of Kafka's own clients. A password is read from a file, never from a URL. Files are read when a
+client starts, and again when brokers refuse its credentials, so changed files take effect without a restart.
 """
 
 import logging
@@ -22,7 +22,7 @@ PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
-# A parameter of a URL, and the field that it becomes.
+# The URL's parameters, and their fields in `Security`.
 PARAMETERS = {
     "security_protocol": "protocol",
     "sasl_mechanism": "mechanism",
@@ -36,9 +36,9 @@ PARAMETERS = {
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """Says how clients connect to Kafka; `PARAMETERS` has the name of each field in a URL.
+    """Connection settings of Kafka clients; `PARAMETERS` maps URL parameters to the fields.
 
-    BadRequest: fields contradict one another; in one line, by the parameter's name.
+    Raises BadRequest: fields contradict one another; the one-line text names the parameter.
     """
 
     protocol: str = "PLAINTEXT"
@@ -50,7 +50,7 @@ class Security:
     keyfile: Path | None = None
 
     def __post_init__(self) -> None:
-        """Raises BadRequest where a field is missing, is no value of its kind, or does nothing beside the others."""
+        """Raises BadRequest: a field is missing, invalid, or has no effect with the others."""
         _require_one_of("security_protocol", self.protocol, PROTOCOLS)
         for parameter, field in PARAMETERS.items():
             given = getattr(self, field) is not None
@@ -66,10 +66,10 @@ class Security:
 
     @classmethod
     def parsed(cls, parameters: Iterable[tuple[str, str]]) -> Self:
-        """Takes the parameters of a URL, names and values, and reads every file that they name once.
+        """Parses a URL's parameters, and reads each file that they name once, as a check.
 
-        BadRequest, in one line: a parameter is unknown, empty or there twice, contradicts another, or its file cannot
-        be used. A value that may be a password is not repeated.
+        Raises BadRequest, in one line: a parameter is unknown, empty, repeated, or contradicts another, or its file
+        cannot be used. The text never contains a value that may be a password.
         """
         given: dict[str, Any] = {}
         for name, value in parameters:
@@ -84,7 +84,7 @@ class Security:
 
     @property
     def sends_user(self) -> bool:
-        """Returns whether clients authenticate by name and password."""
+        """True if clients authenticate by name and password."""
         return self.protocol.startswith("SASL_")
 
     @property
@@ -92,9 +92,9 @@ class Security:
         return self.protocol.endswith("SSL")
 
     def client_arguments(self) -> dict[str, Any]:
-        """Gives the keyword arguments of every aiokafka client, with files as they are now; one holds the password.
+        """Returns the keyword arguments of aiokafka clients, the password included; reads the files now.
 
-        BadRequest: a file cannot be used; by the parameter's name.
+        Raises BadRequest: a file cannot be used; the text names the parameter.
         """
         arguments: dict[str, Any] = {"security_protocol": self.protocol}
         if self.password_file is not None:
@@ -103,7 +103,7 @@ class Security:
         return arguments | Credentials(self).now
 
     def read(self) -> tuple[tuple[bytes, ...], dict[str, Any]]:
-        """Reads every file: what they hold, and the keyword arguments that come of it. BadRequest as above."""
+        """Reads all files; returns their contents and the keyword arguments. Raises as `client_arguments`."""
         arguments: dict[str, Any] = {}
         if self.is_encrypted:
             arguments["ssl_context"] = self._tls()
@@ -113,7 +113,7 @@ class Security:
         return tuple(path.read_bytes() for path in files if path is not None), arguments
 
     def _tls(self) -> ssl.SSLContext:
-        """Verifies the broker's certificate and its host, always; without `cafile` by what this machine trusts."""
+        """Returns a context that verifies the broker's certificate and host; without `cafile`, by the system's CAs."""
         try:
             context = ssl.create_default_context(cafile=self.cafile)
         except (OSError, ValueError) as error:
@@ -127,12 +127,12 @@ class Security:
         return context
 
     def _refuse_encrypted_key(self) -> str:
-        """Refuses a key with a password, for which OpenSSL would otherwise prompt at the terminal."""
+        """Raises BadRequest for an encrypted key; OpenSSL would otherwise prompt for its password at the terminal."""
         raise BadRequest(f"the key in {self.keyfile or self.certfile} is encrypted: store it decrypted")
 
 
 class Credentials:
-    """Holds what a client's files held when they were read last; `now`: the keyword arguments that came of it."""
+    """Last read contents of a client's files. `now`: the keyword arguments made from them."""
 
     def __init__(self, security: Security | None = None) -> None:
         self._security = security
@@ -143,9 +143,9 @@ class Credentials:
             self.now = self._marked(read)
 
     def newer_than(self, tried: Mapping[str, Any]) -> bool:
-        """Reads the files again, if nobody has since `tried`; tells whether `now` is another than that.
+        """Returns whether `now` differs from `tried`, after reading the files again if they were not since.
 
-        A file that is just being written, and cannot be used, is as if it were the old one.
+        A file that cannot be used, e.g. half-written, counts as unchanged.
         """
         if self.now is tried and self._security is not None:
             with suppress(BadRequest, OSError):
@@ -155,7 +155,7 @@ class Credentials:
         return self.now is not tried
 
     def _marked(self, read: dict[str, Any]) -> dict[str, Any]:
-        """Returns a copy that `credentials_of` recognizes: aiokafka passes on known arguments only."""
+        """Attaches this object to the arguments, for `credentials_of`: aiokafka passes on known arguments only."""
         if "sasl_plain_password" in read:
             read["sasl_plain_password"] = _Password(read["sasl_plain_password"])
         for value in read.values():
@@ -164,13 +164,13 @@ class Credentials:
 
 
 class _Password(str):
-    """A password that knows whose it is."""
+    """A password with a reference to its `Credentials`."""
 
     credentials: Credentials
 
 
 def credentials_of(settings: Mapping[str, Any]) -> Credentials:
-    """Finds what a connection's keyword arguments were read by; of one that has no files, an empty one."""
+    """Returns the `Credentials` behind a connection's keyword arguments; empty ones if they come from no file."""
     for name in ("sasl_plain_password", "ssl_context"):
         found = getattr(settings.get(name), "credentials", None)
         if isinstance(found, Credentials):
@@ -194,7 +194,7 @@ def _require_known(name: str) -> None:
 
 
 def _password(path: Path) -> str:
-    """Returns the content of the file without its line end; no error shows any of it."""
+    """Returns the file's content without its line end; no error text contains any of it."""
     try:
         held = path.read_bytes()
     except OSError as error:
@@ -212,7 +212,7 @@ def _reason(error: OSError | ValueError) -> str:
 
 
 def _names_no_password(record: logging.LogRecord) -> bool:
-    """Whether a log line of aiokafka's requests may be shown: that of a user's proof holds PLAIN's password."""
+    """Filters aiokafka's log lines of SaslAuthenticateRequest: with PLAIN, they contain the password."""
     arguments = record.args if isinstance(record.args, tuple) else ()
     return not any(type(argument).__name__.startswith("SaslAuthenticateRequest") for argument in arguments)
 

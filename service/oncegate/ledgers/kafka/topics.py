@@ -1,4 +1,4 @@
-"""Makes the topics of ledgers, and checks that they keep their records."""
+"""Creates the topics of ledgers, and checks their settings."""
 
 import asyncio
 import random
@@ -27,17 +27,17 @@ from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.refusals import LOOKING, SHORTENING, BrokersRefuse, Caller, refusal_of
 from oncegate.ledgers.kafka.watch import Watch
 
-# Of what a ledger is written with, and checked for at each opening.
+# Settings of a ledger's topics, checked at each opening.
 KEPT = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 COMPACTED = {"cleanup.policy": "compact"}
 _SAFE = {"unclean.leader.election.enable": "false"}
-# A compacted topic is compacted but for its last segment: the list is read whole at each start.
+# The active segment is never compacted, and the list is read whole at each start.
 _SMALL_SEGMENTS = {"segment.bytes": str(8 << 20), "min.cleanable.dirty.ratio": "0.1"}
-# A part of a frame and what a batch has beside it.
+# A part of a frame plus the overhead of its batch.
 RECORD_BYTES = 1_000_000
-# What brokers take of a batch unless they are told otherwise.
+# The brokers' default of message.max.bytes.
 MESSAGE_BYTES = 1_048_588
-# A new topic is known to every broker and has a leader within seconds.
+# Every broker knows a new topic, and its leader, within seconds.
 LEADER_S = 30.0
 _POLL_S = 0.02
 _HINT = "oncegate kafka plan prints how"
@@ -45,9 +45,10 @@ _HINT = "oncegate kafka plan prints how"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Says what a topic of a ledger is, by settings: `exactly` so, `at_least` so; `beside` is given and not asked for.
+    """Required settings of a ledger's topic.
 
-    `at_least` has what is given, and the least that is taken of a topic that is there.
+    `exactly`: values that must match. `at_least`: for each setting, the value at creation and the minimum accepted of
+    an existing topic. `beside`: set at creation and not checked.
     """
 
     name: str
@@ -59,12 +60,15 @@ class Wanted:
 
     @property
     def settings(self) -> dict[str, str]:
-        """What the topic is made with."""
+        """Returns the settings that the topic is created with."""
         given = {name: str(made) for name, (made, _) in self.at_least.items()}
         return {**self.exactly, **given, **self.beside}
 
     def wrong(self, found: Mapping[str, str], replicas: Sequence[int]) -> list[str]:
-        """Says what of a topic's settings, and of the replicas of each of its partitions, is not as wanted."""
+        """Returns the differences of a topic's settings, partitions and replicas from those required.
+
+        `found`: its settings; `replicas`: the number of replicas of each partition.
+        """
         said = [f"{key}={found.get(key)}, not {value}" for key, value in self.exactly.items() if found[key] != value]
         for key, (_, least) in self.at_least.items():
             if int(found[key]) < least:
@@ -77,7 +81,7 @@ class Wanted:
 
 
 def wanted(address: Address, names: Sequence[str], configs: Mapping[str, str], partitions: int = 1) -> list[Wanted]:
-    """Says what topics are that hold what `KEPT` or `COMPACTED` names: for who makes, checks or plans them."""
+    """Returns the requirements for topics of these names. `configs`: `KEPT` or `COMPACTED`."""
     insync, size_bytes = (address.min_insync, address.min_insync), (MESSAGE_BYTES, RECORD_BYTES)
     at_least = {"min.insync.replicas": insync, "max.message.bytes": size_bytes}
     beside = _SMALL_SEGMENTS if configs is COMPACTED else {}
@@ -86,14 +90,14 @@ def wanted(address: Address, names: Sequence[str], configs: Mapping[str, str], p
 
 
 class Admin(AIOKafkaAdminClient):  # type: ignore[misc]
-    """Asks a broker that is there what any broker may be asked; aiokafka's own client takes one by chance."""
+    """aiokafka's admin client over our `Client`. Sends to a reachable broker; aiokafka picks any at random."""
 
     def __init__(self, settings: Mapping[str, Any], watch: Watch) -> None:
         super().__init__(**settings)
         self._client = Client(settings, watch)
 
     async def topic_ids(self, topics: Collection[str]) -> dict[str, bytes]:
-        """Returns the id of each of these topics that is there, 16 bytes; KafkaError."""
+        """Returns the ids, 16 bytes each, of those of these topics that exist. Raises KafkaError."""
         answer = (await self._send_request(describe_topics(topics))).to_object()
         return {one["topic"]: one["topic_id"] for one in answer["topics"] if not one["error_code"]}
 
@@ -101,7 +105,7 @@ class Admin(AIOKafkaAdminClient):  # type: ignore[misc]
         return await self._client.send(await self._any_node() if node_id is None else node_id, request)
 
     async def _any_node(self) -> Any:
-        """A broker that can be reached; where none can, one by chance, whose error is told."""
+        """Returns a reachable broker; if there is none, a random one, whose error is then raised."""
         nodes = [broker.nodeId for broker in self._client.cluster.brokers()]
         for node in random.sample(nodes, len(nodes)):
             if await self._client.ready(node):
@@ -110,20 +114,20 @@ class Admin(AIOKafkaAdminClient):  # type: ignore[misc]
 
 
 class Topics:
-    """Asks the brokers to make, check and list topics."""
+    """Lists, creates and checks topics."""
 
     def __init__(self, admin: Admin, address: Address) -> None:
         self._admin = admin
         self._address = address
 
     async def names(self) -> set[str]:
-        """Returns the names of all topics that this client may see; KafkaError."""
+        """Returns the names of all topics that this client may describe. Raises KafkaError."""
         return set(await self._admin.list_topics())
 
     async def make(self, names: Sequence[str], configs: Mapping[str, str], partitions: int = 1) -> None:
-        """Makes the topics that are not there; returns once each of these has a leader. KafkaError.
+        """Creates the missing topics, and waits until each has a leader. Raises KafkaError.
 
-        Where all are there no right to make any is needed.
+        If none is missing, the right to CREATE is not needed.
         """
         there = await self.names()
         missing = [one for one in wanted(self._address, names, configs, partitions) if one.name not in there]
@@ -143,7 +147,7 @@ class Topics:
                 await self._await_leader(one.name)
 
     async def _await_leader(self, name: str) -> None:
-        """Returns once every broker that is asked knows the topic's leader."""
+        """Waits until a broker reports a leader for each partition of the topic."""
         while True:
             (described,) = await self._admin.describe_topics([name])
             if not described["error_code"] and all(not one["error_code"] for one in described["partitions"]):
@@ -151,19 +155,19 @@ class Topics:
             await sleep_s(_POLL_S)
 
     async def check(self, names: Sequence[str], configs: Mapping[str, str], partitions: int = 1) -> None:
-        """Raises LedgerDamaged unless these topics keep what they are given, with all that is wrong; KafkaError."""
+        """Raises LedgerDamaged with all wrong settings of these topics, if there are any; KafkaError."""
         found = await self.wrong(wanted(self._address, names, configs, partitions))
         if wrong := [f"topic {name} has {one}" for name, said in found.items() for one in said]:
             raise LedgerDamaged(f"{'; '.join(wrong)}; nothing was read or written: mend the settings, then start again")
 
     async def wrong(self, topics: Sequence[Wanted]) -> dict[str, list[str]]:
-        """Says by its name what of each topic is not as wanted; all of them are there. KafkaError."""
+        """Returns the differences of each topic from its requirements, by name; all must exist. Raises KafkaError."""
         until = now_s() + LEADER_S
         while True:
             try:
                 return await self._wrong(topics)
             except UnknownTopicOrPartitionError:
-                # Any broker is asked, and one may not have heard of a topic that was just made.
+                # The request goes to any broker, which may not know a new topic yet.
                 if now_s() > until:
                     raise
                 await sleep_s(_POLL_S)
@@ -187,27 +191,30 @@ class Topics:
 
 
 async def shorten(settings: Mapping[str, Any], before: Mapping[Partition, int]) -> None:
-    """Deletes the records before an offset of each partition; KafkaError, OSError: some may be deleted."""
+    """Deletes the records before an offset in each partition.
+
+    Raises KafkaError, OSError: some may have been deleted.
+    """
     asked = {TopicPartition(*partition): RecordsToDelete(offset) for partition, offset in before.items()}
     async with admin_of(settings) as admin:
         try:
             await admin.delete_records(asked)
         except TopicAuthorizationFailedError as error:
-            # It does not say which.
+            # The error does not name the topic.
             named = TopicAuthorizationFailedError(sorted({topic for topic, _ in before}))
             raise BrokersRefuse(str(refusal_of(named, Caller.of(settings, SHORTENING)))) from error
 
 
 @asynccontextmanager
 async def topics_of(address: Address) -> AsyncIterator[Topics]:
-    """Connects a client that asks about topics; KafkaError, OSError: no broker is there."""
+    """Connects a `Topics`. Raises as `admin_of`."""
     async with admin_of(address.settings) as admin:
         yield Topics(admin, address)
 
 
 @asynccontextmanager
 async def admin_of(settings: Mapping[str, Any]) -> AsyncIterator[Admin]:
-    """Connects a client that administers topics; KafkaError, OSError: no broker is there, or refuses it."""
+    """Connects an admin client. Raises KafkaError, OSError: no broker can be reached, or they refuse it."""
     watch = Watch(settings)
     admin = Admin(settings, watch)
     try:

@@ -1,7 +1,7 @@
-"""Watches one aiokafka client for what brokers refuse, and ends its waits for what cannot come.
+"""Records why brokers refuse an aiokafka client, and aborts waits that cannot succeed.
 
-aiokafka logs why it cannot connect and retries until a deadline passes, whose TimeoutError says nothing. It hides
-throttling by a quota, and that a broker ends its session. A `Watch` keeps all three.
+aiokafka logs why it cannot connect, and retries until a deadline raises a bare TimeoutError. It also hides throttling
+by a quota, and connections closed by a broker. A `Watch` records all three.
 """
 
 import asyncio
@@ -17,19 +17,19 @@ from aiokafka.protocol.transaction import AddPartitionsToTxnResponse_v0
 from oncegate.clock import now_s
 from oncegate.ledgers.kafka.refusals import WRITING, BrokersRefuse, Caller, Refusal, refusal_of
 
-# For how long brokers that all refuse are asked again: a user that was made just now is known to each a little later.
+# Grace period before a refusal by all brokers is final: a new user reaches each of them with a delay.
 REFUSED_S = 1.0
-# Of a session, how much may be over when a transaction begins (connections.max.reauth.ms). What is left has to last for
-# the transaction: a commit that meets the session's end is in doubt.
+# Fraction of a session's lifetime (connections.max.reauth.ms) after which no transaction begins on it. The rest must
+# cover the transaction: a commit during which the session expires is in doubt.
 SESSION_PART = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """Bounds what is waited for.
+    """Timeouts of a transaction's steps.
 
-    `send_ms`: for the next batch to be answered. `transaction_ms`: the broker's own, and longer than both others: what
-    is sent has all of it but the time to commit, for as long as batches are answered.
+    `send_ms`: until the next batch is answered. `transaction_ms`: the broker's transaction timeout, longer than
+    `send_ms` and `commit_ms` together. While batches are being answered, sending may take all of it except `commit_ms`.
     """
 
     start_ms: int = 30_000
@@ -38,13 +38,13 @@ class Deadlines:
     transaction_ms: int = 60_000
 
     def __post_init__(self) -> None:
-        """Raises ValueError where the broker would abort what is still waited for."""
+        """Raises ValueError: the broker would abort a transaction that is still being waited for."""
         if self.transaction_ms <= self.send_ms + self.commit_ms:
             raise ValueError("transaction_ms must be longer than send_ms and commit_ms together")
 
     @property
     def sending_ms(self) -> int:
-        """Tells how long one transaction may be sent at most."""
+        """Returns the maximum time for sending a whole transaction."""
         return self.transaction_ms - self.commit_ms
 
 
@@ -52,9 +52,9 @@ DEFAULT_DEADLINES = Deadlines()
 
 
 class Watch:
-    """Keeps what brokers refuse to one client, and the waits that end by it; `settings`: aiokafka's arguments.
+    """Record of one client's connections, refusals and throttling, and the timeout of its current wait.
 
-    `needs`: the rights on topics that what the client does takes.
+    `settings`: aiokafka's arguments. `needs`: the rights on topics that the client uses.
     """
 
     def __init__(self, settings: Mapping[str, Any], needs: str = WRITING) -> None:
@@ -68,21 +68,21 @@ class Watch:
         self._is_beginning = False
 
     def begin(self) -> None:
-        """Forgets refusals, and closes sessions that end soon: a transaction begins."""
+        """Begins a transaction: forgets refusals, and closes sessions that are about to expire."""
         self._began = now_s()
         self._refusing: dict[tuple[str, int], Refusal] = {}
-        # Whether some broker was reached, whatever it said then.
+        # True once some broker was reached, even if it refused the client.
         self.has_reached = False
-        # Until brokers know of a partition of the transaction.
+        # True until the brokers have added a partition to the transaction.
         self._is_beginning = True
         for session in list(self._sessions):
-            # aiokafka makes another one where it needs it.
+            # aiokafka reconnects on demand.
             if session.until <= self._began:
                 session.close()
 
     @contextmanager
     def telling(self) -> Iterator[None]:
-        """Raises BrokersRefuse instead of an error caused by a refusal; other errors pass."""
+        """Replaces an error caused by a refusal with BrokersRefuse; other errors propagate."""
         try:
             yield
         except (KafkaError, OSError) as error:
@@ -92,7 +92,7 @@ class Watch:
 
     @asynccontextmanager
     async def until(self, until: float) -> AsyncIterator[None]:
-        """Raises TimeoutError at this time of the loop, or earlier where it is known that brokers refuse."""
+        """Raises TimeoutError at this time of the event loop, or earlier if the brokers refuse this client."""
         self._until = until
         try:
             async with asyncio.timeout_at(until) as self._limit:
@@ -103,13 +103,13 @@ class Watch:
             self._limit = None
 
     def goes_on(self, wait_s: float, last: float) -> None:
-        """Extends the wait, but not beyond `last`: a batch was answered."""
+        """Extends the wait by `wait_s` from now, but not beyond `last`, after a batch was answered."""
         if self._limit is not None and not self._limit.expired():
             self._until = min(now_s() + wait_s, last)
             self._limit.reschedule(self._until)
 
     def connected(self, place: tuple[str, int], session: Any) -> None:
-        """Records an open connection."""
+        """Records an open connection, and restores the deadline that refusals have shortened."""
         self.has_reached = True
         session.watch = self
         self._sessions.add(session)
@@ -119,7 +119,7 @@ class Watch:
 
     def not_connected(self, place: tuple[str, int], error: BaseException) -> None:
         """Records a failed connection attempt; waits end once no broker accepts this client."""
-        # A port that nobody listens on, and a name without a host, are other errors.
+        # A closed port and an unknown host raise other errors.
         self.has_reached |= isinstance(error, ConnectionResetError | KafkaConnectionError)
         if (refusal := refusal_of(error, self._caller)) is not None:
             self._refusing[place] = refusal
@@ -128,21 +128,21 @@ class Watch:
 
     @property
     def has_been_cut(self) -> bool:
-        """Whether an open connection has ended, and not by this side: its broker may have been started again."""
+        """True if a broker has closed an open connection: it may have restarted."""
         return self._was_cut or any(session.has_ended for session in self._sessions)
 
     def cut(self) -> None:
-        """Records that a broker closed a connection; ends the wait if the transaction cannot go on."""
+        """Records that a broker closed a connection, and ends the wait if the transaction is lost."""
         self._was_cut = True
         if self.is_lost:
             self._end_in(0)
 
     @property
     def is_lost(self) -> bool:
-        """Whether a connection was cut before brokers knew of the transaction, which must not go on then.
+        """True if a connection was cut before the brokers knew of the transaction, which must then not continue.
 
-        A restarted broker may have forgotten the markers of the last transaction: records of this one would join its
-        records as one transaction, and an abort would undo both.
+        A restarted broker may have forgotten the previous transaction's markers. The records of this transaction would
+        then join that one, and an abort would undo both.
         """
         return self._was_cut and self._is_beginning
 
@@ -152,7 +152,7 @@ class Watch:
             raise KafkaConnectionError("a connection was cut before the transaction began")
 
     def answered(self, answer: Any) -> None:
-        """Records an answer of a broker, and for how long a quota throttles this client."""
+        """Records from a broker's answer whether the transaction has begun, and for how long a quota throttles."""
         if isinstance(answer, AddPartitionsToTxnResponse_v0):
             self._is_beginning &= all(code for _, partitions in answer.errors for _, code in partitions)
         if throttle_ms := getattr(answer, "throttle_time_ms", 0):
@@ -161,19 +161,19 @@ class Watch:
 
     @property
     def is_throttled(self) -> bool:
-        """Whether a quota has throttled this client since the transaction began."""
+        """True if a quota has throttled this client since the transaction began."""
         return self._throttled_until > self._began
 
     def refusal(self, error: BaseException) -> Refusal | None:
-        """Returns the refusal that caused an error of this client; None: the error speaks for itself."""
+        """Returns the refusal that caused an error of this client; None: no refusal did."""
         found = refusal_of(error, self._caller)
-        # KafkaError itself stands around another error; those that say more are subclasses.
+        # A plain KafkaError only wraps another error; specific errors are subclasses.
         if found is None and type(error) in (TimeoutError, KafkaConnectionError, KafkaError):
             return next(iter(self._refusing.values()), None)
         return found
 
     def quota(self) -> str:
-        """Describes in one line how a quota throttles this client, and how to raise it."""
+        """Returns a line that describes the throttling quota and how to raise it."""
         client = f"{self._caller}, client id {self._caller.client_id}" if self._caller.client_id else self._caller
         return (
             f"quota: brokers hold {client} back, for {self._throttle_ms} ms at a time: raise its producer_byte_rate or "
@@ -181,7 +181,7 @@ class Watch:
         )
 
     def _end_in(self, wait_s: float) -> None:
-        """Ends the current wait after this time, if not earlier."""
+        """Shortens the current wait to at most `wait_s` from now."""
         if self._limit is not None and not self._limit.expired():
             sooner = now_s() + wait_s
             self._limit.reschedule(min(self._limit.when() or sooner, sooner))
