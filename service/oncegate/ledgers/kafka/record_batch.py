@@ -78,7 +78,7 @@ class RowHeaders:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """n records.
+    """Columns of n records.
 
     `times_ms`: int64 (n,), milliseconds since 1970. `headers`: names and fields; every row has all of them.
     `row_headers`: each row's own headers, written before `headers`.
