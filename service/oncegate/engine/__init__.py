@@ -1,1 +1,1 @@
-"""Serves namespaces: all control flow, all awaiting."""
+"""Serves namespaces: the only layer with control flow and awaits."""

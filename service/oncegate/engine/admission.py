@@ -1,4 +1,5 @@
-"""Bounds the requests in flight, the bytes of their bodies and of their answers; and whose is decided next."""
+"""Bounds the requests in flight and the bytes of bodies and answers, and orders the requests of different
+namespaces."""
 
 import asyncio
 from collections import deque
@@ -11,24 +12,24 @@ from oncegate.engine.limits import Limits
 
 
 class Admission:
-    """Counts requests and bytes in flight, and refuses at once rather than queue."""
+    """Counts requests and bytes in flight; a request without room is refused at once rather than queued."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self.requests = 0
-        # Of bodies that were read or announced, and of answers that were made and not taken.
+        # Bytes of bodies that were read or announced, and of answers not yet taken.
         self.size_bytes = 0
-        # How many were refused for want of room since the process started.
+        # Refusals for lack of room since the process started.
         self.refused = 0
-        # How many of the next connections are to be checked before they are made: some, after each refusal by `queue`.
+        # Number of next connections to check before they are accepted; set after each refusal by `queue`.
         self.early_checks = 0
         self.answers = Answers(self, limits.bytes_in_flight)
 
     @contextmanager
     def hold(self, size_bytes: int) -> Iterator[None]:
-        """Reserves room for one request with a body of `size_bytes`, from `with` to its end.
+        """Reserves room for one request with a body of `size_bytes`, until the end of the `with` block.
 
-        There it raises TooLarge (fix) or Overloaded (retry), before anything was read or written.
+        Raises TooLarge (fix it) or Overloaded (retry) on entry, before anything was read or written.
         """
         self.enter(size_bytes)
         self.size_bytes += size_bytes
@@ -38,9 +39,10 @@ class Admission:
             self.give(size_bytes)
 
     def enter(self, size_bytes: int) -> None:
-        """Lets in one request whose body will have `size_bytes`, if there is room for it now; `grow` takes that room.
+        """Admits one request with a body of `size_bytes` if there is room now; `grow` reserves that room, and `give`
+        must follow.
 
-        Raises as `hold`. `give` has to follow.
+        Raises as `hold`.
         """
         if size_bytes > self._limits.body_bytes:
             raise TooLarge(f"a body of {size_bytes} bytes; at most {self._limits.body_bytes} are read")
@@ -51,21 +53,22 @@ class Admission:
         self.requests += 1
 
     def grow(self, size_bytes: int) -> None:
-        """Reserves room for so many bytes more of a request that was let in. Raises Overloaded."""
+        """Reserves room for `size_bytes` more of an admitted request. Raises Overloaded."""
         if self.size_bytes + size_bytes > self._limits.bytes_in_flight:
             raise self.overloaded(f"{self.size_bytes} bytes in flight, no room for {size_bytes} more")
         self.size_bytes += size_bytes
 
     def overloaded(self, why: str, **extra: object) -> Overloaded:
-        """Counts a refusal for want of room, and returns it."""
+        """Counts a refusal for lack of room, and returns its error."""
         self.refused += 1
         return Overloaded(f"{why}; nothing was written", **extra)
 
     def queue(self, backlog: "Backlog", left_ms: int | None) -> None:
-        """Refuses a request whose wait in a namespace's backlog would be too long.
+        """Raises Overloaded if a request would wait too long in a namespace's backlog, with the time until that is
+        worked off.
 
-        left_ms: until its deadline; None: it has none, and waits `QUEUE_MS`, or behind fewer than `QUEUE_REQUESTS`,
-        however long these take. Raises Overloaded, with the time after which the backlog is worked off.
+        left_ms: until the request's deadline. None: it has none; it may wait `QUEUE_MS`, or any time after fewer than
+        `QUEUE_REQUESTS` requests.
         """
         wait_ms = backlog.wait_ms
         if left_ms is None:
@@ -80,19 +83,20 @@ class Admission:
         raise self.overloaded(why, retry_after_ms=after_ms)
 
     def give(self, size_bytes: int) -> None:
-        """Ends a request that has entered, and gives back the bytes that it has reserved."""
+        """Ends an admitted request, and frees the bytes that it has reserved."""
         self.requests -= 1
         self.size_bytes -= size_bytes
 
 
-# Below this an answer is not counted: it fits into what a connection buffers, and connections are bounded.
+# Smaller answers are not counted: they fit into a connection's buffer, and connections are bounded.
 SMALL_ANSWER_BYTES = 64 << 10
-# One caller may leave an eighth of `bytes_in_flight` unread: seven others have theirs, whatever it does.
+# A caller may leave 1 / `ANSWER_SHARES` of `bytes_in_flight` unread, which leaves room for the others.
 ANSWER_SHARES = 8
 
 
 class Room:
-    """Holds room for an answer, from before it is made until its caller has taken it. `release` is idempotent."""
+    """The room for one answer, reserved before the answer is made, until its caller has taken it. `release` is
+    idempotent."""
 
     __slots__ = ("_answers", "_caller", "size_bytes")
 
@@ -100,24 +104,23 @@ class Room:
         self._answers, self._caller, self.size_bytes = answers, caller, size_bytes
 
     def resize(self, size_bytes: int) -> None:
-        """Holds the answer's size, now that it is made: also where that is more than was estimated."""
+        """Sets the answer's actual size, which may be more than was estimated."""
         self._answers.count(self._caller, size_bytes - self.size_bytes)
         self.size_bytes = size_bytes
 
     def release(self) -> None:
-        """Gives the room back."""
         self.resize(0)
 
     def __del__(self) -> None:
-        """Gives the room of an answer back that is dropped on its way: its caller has gone, or its deadline passed."""
+        """Frees the room of an answer that was dropped, because its caller disconnected or its deadline passed."""
         if self.size_bytes:
             self.release()
 
 
 class Answers:
-    """Counts the bytes of answers that are not taken yet, by caller; they share `bytes_in_flight` with bodies.
+    """Counts the bytes of answers not yet taken, by caller; they share `bytes_in_flight` with bodies.
 
-    An answer of any size fits where there is no other, so that each can be given.
+    A single answer of any size fits if there is no other one, so that every answer is possible.
     """
 
     def __init__(self, admission: Admission, limit_bytes: int) -> None:
@@ -126,16 +129,16 @@ class Answers:
         self._waiting: list[tuple[str, int, asyncio.Future[Room]]] = []
 
     def fits(self, caller: str, size_bytes: int) -> bool:
-        """Returns whether there is room for an answer of so many bytes now."""
+        """Returns whether there is room for an answer of this size now."""
         mine = self._of.get(caller, 0)
         if mine and mine + size_bytes > self._limit_bytes // ANSWER_SHARES:
             return False
         return not self._of or self._admission.size_bytes + size_bytes <= self._limit_bytes
 
     def check(self, caller: str, size_bytes: int) -> None:
-        """Refuses a request with a body of `size_bytes` while its answer could have no room.
+        """Raises Overloaded for a request with a body of `size_bytes` if there would be no room for its answer.
 
-        Raises Overloaded; a request with a small body, whose answer is small, passes.
+        Requests with a small body pass, since their answer is small.
         """
         if size_bytes > SMALL_ANSWER_BYTES and not self.fits(caller, size_bytes):
             raise self._admission.overloaded(self._unread(caller))
@@ -144,14 +147,14 @@ class Answers:
         return f"{self._of.get(caller, 0)} bytes of answers are not read by their caller, {caller}"
 
     def hold(self, caller: str, size_bytes: int) -> Room:
-        """Counts an answer that is made already."""
+        """Counts an answer that already exists."""
         self.count(caller, size_bytes)
         return Room(self, caller, size_bytes)
 
     async def room(self, caller: str, size_bytes: int, within_s: float | None = None) -> Room:
-        """Waits for room for an answer of so many bytes, estimated, before it is made.
+        """Waits for room for an answer of this estimated size, before it is made.
 
-        within_s: how long; None: until there is some. Raises Overloaded when that has passed.
+        within_s: the longest wait; None: unlimited. Raises Overloaded when it has passed.
         """
         if self.fits(caller, size_bytes):
             return self.hold(caller, size_bytes)
@@ -167,7 +170,8 @@ class Answers:
             self._waiting = [one for one in self._waiting if one is not waiting]
 
     def count(self, caller: str, size_bytes: int) -> None:
-        """Counts so many bytes more, or fewer where it is negative; those that wait go on while there is room."""
+        """Adds bytes to a caller's answers, or subtracts them if negative; starts waiting answers that now have
+        room."""
         left = self._of.get(caller, 0) + size_bytes
         self._admission.size_bytes += size_bytes
         if left:
@@ -178,42 +182,42 @@ class Answers:
             self._go_on()
 
     def _go_on(self) -> None:
-        """Begins those that wait and fit, the first first; one that does not fit keeps no other caller waiting."""
+        """Starts the waiting answers that fit, oldest first; an answer that does not fit delays no other caller."""
         for caller, size_bytes, turn in self._waiting:
             if not turn.done() and self.fits(caller, size_bytes):
                 turn.set_result(self.hold(caller, size_bytes))
 
 
-# What a namespace goes on with in one turn of the loop, in bytes of bodies: as much as is worth a turn, where no other
-# has requests under way; else a tenth, since an answer takes some ten turns: the body, the decision, its append.
+# Bytes of bodies that a namespace may begin in one turn of the event loop. Alone, it gets as much as is worth a turn.
+# If others have requests under way it gets a tenth, since a request takes some ten turns: body, decision, append.
 ALONE_BYTES, SHARED_BYTES = 128 << 10, 12 << 10
-# What each request costs beside the bytes of its body.
+# Cost of each request in addition to the bytes of its body.
 REQUEST_BYTES = 1 << 10
-# What is larger is read in threads; no request delays the next of its namespace by more turns.
+# Largest debt: no request delays the next one of its namespace by more turns. Larger bodies are read in threads.
 DEBT_TURNS = 32
 
 
-# How long a request without a deadline waits to be decided. Large ones take longer: a queue of fewer than 12 is no
-# overload. The bounds are the largest that keep the p99 at four times the capacity within ten times that at half of it
-# (`bench/cases/overload.py`); a caller that is to wait longer gives a deadline.
+# Longest wait of a request without a deadline until it is decided. Fewer than 12 waiting requests are no overload, as
+# large ones take longer. These are the largest bounds that keep the p99 at four times the capacity within ten times the
+# p99 at half the capacity (`bench/cases/overload.py`). A caller that can wait longer sends a deadline.
 QUEUE_MS, QUEUE_REQUESTS = 15, 12
-# As many as are accepted in one turn of the loop.
+# The number of connections that one turn of the event loop accepts.
 EARLY_CHECKS = 256
-# A deadline is to be twice as far off as the estimated wait: estimates are of the past, and an answer takes time too.
+# A deadline must be twice as far off as the estimated wait, since estimates lag and an answer takes time too.
 DEADLINE_WAITS = 2
-# The cost of a decision, in bytes: a third of a millisecond, the time that 16 KiB of JSON take.
+# Cost of a decision, in bytes: a third of a millisecond, the time for 16 KiB of JSON.
 DECISION_BYTES = 16 << 10
-# A wait is estimated once so much work was measured; of older work half is forgotten each time.
+# Work to measure before a wait is estimated. Above `REMEMBERED_MS` the weight of older work is halved.
 MEASURED_MS, REMEMBERED_MS = 50, 200
 
 
 class Backlog:
-    """Estimates how long a namespace's next request would wait: the work before it over the rate of such work.
+    """Estimates how long a namespace's next request would wait: the queued work divided by the rate of such work.
 
-    Little's law. A queue is bounded by the time that it takes, not by its length: Maurer, "Fail at Scale" (ACM Queue
-    13.8, 2015); a request that cannot be answered in time is refused before any work is done for it: "Handling
-    Overload" (Site Reliability Engineering, 2016). What waits for the ledger is decided and waits here no more, so a
-    slow disk is no overload. Times are monotonic, in ms.
+    This is Little's law. The queue is bounded by its time, not by its length: Maurer, "Fail at Scale" (ACM Queue 13.8,
+    2015). A request that cannot be answered in time is refused before any work is done for it: "Handling Overload"
+    (Site Reliability Engineering, 2016). Requests that wait for the ledger are decided and not in this queue, so a slow
+    disk is no overload. Times are monotonic, in ms.
     """
 
     __slots__ = ("_busy_ms", "_done_bytes", "_since_ms", "_work_bytes", "requests")
@@ -223,14 +227,14 @@ class Backlog:
         self._done_bytes = self._busy_ms = 0.0
 
     def enter(self, size_bytes: int, now_ms: int) -> None:
-        """Counts a request whose body is here."""
+        """Counts a request whose body has been received."""
         if not self.requests:
             self._since_ms = now_ms
         self.requests += 1
         self._work_bytes += size_bytes + DECISION_BYTES
 
     def leave(self, size_bytes: int, now_ms: int) -> None:
-        """Counts a request out: it is decided, or given up."""
+        """Removes a request that is decided or abandoned, and adds its work to the measured rate."""
         self.requests -= 1
         self._work_bytes -= size_bytes + DECISION_BYTES
         self._done_bytes += size_bytes + DECISION_BYTES
@@ -241,7 +245,7 @@ class Backlog:
 
     @property
     def wait_ms(self) -> int:
-        """Returns how long the work that waits will take; 0 while too little is known."""
+        """The estimated duration of the queued work; 0 while too little was measured."""
         if self._busy_ms < MEASURED_MS:
             return 0
         return round(self._work_bytes * self._busy_ms / self._done_bytes)
@@ -249,14 +253,14 @@ class Backlog:
 
 @dataclass(slots=True)
 class _Queue:
-    """Holds what a namespace has under way, its credit in bytes, and the costs and turns of those that wait."""
+    """A namespace's requests under way, its credit in bytes, and the cost and future of each waiting request."""
 
     under_way: int = 0
     credit_bytes: int = ALONE_BYTES
     waiting: deque[tuple[int, asyncio.Future[None]]] = field(default_factory=deque)
 
     def go_on(self) -> None:
-        """Begins those that wait while there is credit; one whose caller has gone away costs nothing."""
+        """Starts waiting requests while there is credit; a request whose caller has disconnected costs nothing."""
         while self.waiting and self.credit_bytes > 0:
             cost_bytes, turn = self.waiting.popleft()
             if not turn.done():
@@ -264,15 +268,15 @@ class _Queue:
                 turn.set_result(None)
 
     def pay(self, cost_bytes: int) -> None:
-        """Takes what a request costs; it may be more than there is, and is made up for in the turns that follow."""
+        """Subtracts a request's cost, which may exceed the credit; the debt is paid off in later turns."""
         self.credit_bytes = max(self.credit_bytes - cost_bytes, -DEBT_TURNS * SHARED_BYTES)
 
 
 class Turns:
-    """Lets namespaces take turns at the loop, so that one with many large requests under way does not delay others.
+    """Schedules namespaces in turns, so that many large requests of one do not delay those of the others.
 
-    Those of one namespace stay in their order. Deficit round robin (Shreedhar and Varghese, 1995), where the deficit
-    is made up for afterwards, so that who has asked for little does not wait at all.
+    Requests of one namespace keep their order. The algorithm is deficit round robin (Shreedhar and Varghese, 1995), but
+    the deficit is paid off afterwards, so that a namespace with few requests never waits.
     """
 
     def __init__(self) -> None:
@@ -280,16 +284,16 @@ class Turns:
         self._is_turning = False
 
     def enter(self, namespace: str, size_bytes: int) -> asyncio.Future[None] | None:
-        """Asks for a turn for a request whose body is here; None: it is now, else to be awaited before any work.
+        """Queues a request whose body has been received; None: it may begin now, else await the future before any work.
 
-        `leave` has to follow, once it is answered or its caller has gone away.
+        `leave` must follow, once the request is answered or its caller has disconnected.
         """
         queue = self._queues.get(namespace)
         if queue is None:
             queue = self._queues[namespace] = _Queue()
         queue.under_way += 1
         if not size_bytes:
-            return None  # what settles a claim, or keeps its lease, waits for nobody
+            return None  # completes, releases and renewals never wait
         self._turn()
         if not queue.waiting and queue.credit_bytes > 0:
             queue.pay(size_bytes + REQUEST_BYTES)
@@ -306,7 +310,7 @@ class Turns:
             self._turn()
 
     def __len__(self) -> int:
-        """Counts the namespaces that have requests under way, or had in this turn."""
+        """Counts the namespaces that have requests under way, or had some in this turn."""
         return len(self._queues)
 
     def _turn(self) -> None:
@@ -315,7 +319,7 @@ class Turns:
             asyncio.get_running_loop().call_soon(self._next)
 
     def _next(self) -> None:
-        """Ends a turn of the loop: credit for the next, and none for a namespace that is at rest."""
+        """Ends a turn of the event loop: gives credit for the next one, and removes idle namespaces."""
         self._is_turning = False
         is_shared = len(self._queues) > 1 and sum(queue.under_way > 0 for queue in self._queues.values()) > 1
         share_bytes = SHARED_BYTES if is_shared else ALONE_BYTES

@@ -1,10 +1,10 @@
-"""Lists what a shard counts in one table, from which counting, the API's answer, /metrics and their documents derive.
+"""Defines all counters of a shard in one table, the source of counting, the API's answer, /metrics and their documents.
 
-Two kinds of rows. A row with `read` is read of the index when somebody asks: most of these stand in the ledger, and a
-restart knows them. The others are counted by `Counts` as answers are given, from 0 when the process starts: by what was
-done about an id (`actions`) or a sequence (`sequence_actions`), or by a use case, which names the row.
+The table has two kinds of rows. A row with `read` is read from the index on request; most of these are in the ledger
+and survive a restart. `Counts` counts the others as answers are given, from 0 at the start of the process: by the
+action for an id (`actions`) or for a sequence (`sequence_actions`), or in a use case, which names the row.
 
-A new counter is a row here, and where a use case counts it, one `Counts.add` there.
+A new counter is a row here and, if a use case counts it, one call of `Counts.add` there.
 """
 
 from collections.abc import Callable
@@ -20,11 +20,12 @@ from oncegate.index.table.arrays import SAME_INDEX
 
 @dataclass(frozen=True)
 class CounterRow:
-    """Says what one counter counts, in which unit, and by what.
+    """A counter: its name, unit, meaning and source.
 
-    grows: it never goes back while the process runs, but for what a full disk refused. metric: its name at /metrics,
-    where that is not `name`; several rows of one name are told apart by `label`, a name and a value. scale: what one
-    is there, in base units.
+    grows: it never decreases while the process runs, except for changes that a full disk refused.
+    metric: its name at /metrics, if other than `name`.
+    label: a name and a value that distinguish several rows of one metric.
+    scale: the value of one unit at /metrics, in base units.
     """
 
     name: str
@@ -42,13 +43,13 @@ class CounterRow:
 def _answered(
     name: str, verdict: str, meaning: str, actions: tuple[int, ...] = (), sequence_actions: tuple[int, ...] = ()
 ) -> CounterRow:
-    """A row of the ids and sequences that were answered so."""
+    """Returns a row for ids and sequences that were answered with this verdict."""
     label = ("verdict", verdict)
     return CounterRow(name, "ids", meaning, actions, sequence_actions, metric="answered_ids", label=label)
 
 
 def _now(name: str, unit: str, meaning: str, read: Callable[[ShardIndex], int], **more: Any) -> CounterRow:
-    """A row that says how much there is at the moment, which may be less than before."""
+    """Returns a row for a current amount, which may decrease."""
     return CounterRow(name, unit, meaning, read=read, grows=False, **more)
 
 
@@ -99,7 +100,7 @@ FAILED_COMPACTIONS = CounterRow("failed_compactions", "snapshots", "that could n
 
 
 def _appended(end: str, meaning: str) -> CounterRow:
-    """A row of the appends that ended so."""
+    """Returns a row for appends that ended in this way."""
     return CounterRow(f"appends_{end}", "appends", meaning, metric="appends", label=("end", end))
 
 
@@ -111,7 +112,7 @@ APPENDS_LOST = _appended(
 
 
 def _refused(quota: str, meaning: str) -> CounterRow:
-    """A row of the requests that a quota of the namespace, or of its tenant, refused."""
+    """Returns a row for requests that were refused by a quota of the namespace or of its tenant."""
     name = f"refused_by_{quota}"
     return CounterRow(name, "requests", meaning, metric="quota_refusals", label=("quota", quota))
 
@@ -124,7 +125,7 @@ QUOTA_TENANT_BYTES = _refused("tenant_bytes", "refused, for its tenant had broug
 QUOTA_TENANT_CLAIMS = _refused("tenant_open_claims", "refused, for `tenant_open_claims` of its tenant were open")
 QUOTA_STAGES = _refused("stages", "refused, for there was no room for further stages")
 
-# By `Cause`. What came again and was not written, whatever it was answered: DUPLICATE, SAME, or nothing at all.
+# Indexed by `Cause`. Repeats that were not written, whether they were answered DUPLICATE, SAME or not at all.
 BY_CAUSE: tuple[CounterRow, ...] = tuple(
     CounterRow(
         f"duplicates_{cause.name.lower()}",
@@ -321,6 +322,6 @@ COUNTERS: tuple[CounterRow, ...] = (
 
 
 def description() -> str:
-    """Renders the table as one text, for documents: each counter with its unit and meaning."""
+    """Returns the table as one text, for documents: each counter with its unit and meaning."""
     rows = "; ".join(f"{row.name} ({row.unit}): {row.meaning}" for row in COUNTERS)
     return f"by name; sequences count as ids; since the process started, where nothing else is said. {rows}"

@@ -1,4 +1,4 @@
-"""Keeps one budget of time for a request, made where it arrives and passed down."""
+"""Tracks one time budget for each request, from its arrival on."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -11,11 +11,13 @@ T = TypeVar("T")
 
 
 class Deadline:
-    """Tells whether a caller still waits, in monotonic time; without `timeout_ms` it never passes.
+    """The time until which a caller waits for its answer; without `timeout_ms` it has no end.
 
-    It is checked before a decision and never after one: what was decided is answered. What only reads it stops.
-    `waited_ms`: how long the request has waited for its namespace's turn, its body being here. `on_decision`: called
-    once, by the first `check` or `decided`.
+    The deadline is checked before a decision and never after it, so a decided request is always answered. Reads are
+    cancelled at the deadline.
+
+    waited_ms: how long the request, its body received, has waited for its namespace's turn.
+    on_decision: called once, by the first `check` or `decided`.
     """
 
     def __init__(self, clock: Clock, timeout_ms: int | None = None) -> None:
@@ -26,16 +28,17 @@ class Deadline:
 
     @property
     def left_ms(self) -> int | None:
-        """Milliseconds left, negative once it has passed; None: it never passes."""
+        """The milliseconds left, negative once the deadline has passed; None: there is none."""
         return None if self._end_ms is None else self._end_ms - self._clock.monotonic_ms()
 
     def at_most(self, ms: int) -> "Deadline":
-        """Returns one that passes in `ms` milliseconds at the latest."""
+        """Returns a deadline that passes in `ms` milliseconds or with this one, whichever is first."""
         left_ms = self.left_ms
         return Deadline(self._clock, ms if left_ms is None else min(ms, left_ms))
 
     def check(self) -> None:
-        """Raises DeadlinePassed when the time is up; nothing was written. To be called right before the decision."""
+        """Raises DeadlinePassed if the deadline has passed: nothing was written. To be called right before the
+        decision."""
         if self.on_decision is not None:
             self.decided()
         left_ms = None if self._end_ms is None else self.left_ms
@@ -43,15 +46,16 @@ class Deadline:
             raise DeadlinePassed(f"the deadline passed {-left_ms} ms before the decision; nothing was written")
 
     def decided(self) -> None:
-        """Calls `on_decision`, unless it was called."""
+        """Calls `on_decision` the first time; later calls have no effect."""
         if (on_decision := self.on_decision) is not None:
             self.on_decision = None
             on_decision()
 
     async def reading(self, work: Coroutine[Any, Any, T]) -> T:
-        """Awaits what only reads, and cancels it when the time is up: nobody waits for the answer any more.
+        """Awaits work that only reads, and cancels it at the deadline.
 
-        Raises DeadlinePassed: nothing was changed; what `work` raises. A thread that reads for it ends what it is at.
+        Raises DeadlinePassed: nothing was changed; or as `work`. A thread that reads for `work` finishes its current
+        step.
         """
         left_ms = self.left_ms
         if left_ms is None:
@@ -66,4 +70,4 @@ class Deadline:
         finally:
             timer.cancel()
             if not task.cancel() and not task.cancelled():
-                task.exception()  # known, so that nobody logs it as never looked at
+                task.exception()  # so that asyncio does not log it as never retrieved

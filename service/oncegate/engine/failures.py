@@ -1,16 +1,16 @@
-"""Says what log lines and callers are told of an error that ends something."""
+"""Converts an error into fields of log events, reasons for probes, and errors for callers."""
 
 import re
 
 from oncegate.core.errors import LedgerDown, OncegateError
 
-# An answer to a probe is read in a terminal, or in what Kubernetes keeps of it.
+# Answers to probes are read in a terminal, or in the part of them that Kubernetes keeps.
 REASON_CHARS = 400
 _PASSWORDS = re.compile(r"[^\s/@:]+:[^\s/@]*(?=@)|(?<=password=)[^&\s]+")
 
 
 def error_fields(error: BaseException) -> dict[str, object]:
-    """Returns fields of an event: `error`, as text; `cause`, an error of our own that is behind it, if one is."""
+    """Returns the fields of an event: `error`, as text, and `cause`, the underlying bug if there is one."""
     expected = isinstance(error, OncegateError | OSError)
     bug = error.__cause__ if expected else error
     cause = {} if bug is None or isinstance(bug, OncegateError | OSError) else {"cause": bug}
@@ -18,9 +18,9 @@ def error_fields(error: BaseException) -> dict[str, object]:
 
 
 def reason_of(error: BaseException) -> str:
-    """Returns in one line what whoever asks a probe is told of an error: its code and its text, without passwords.
+    """Returns an error's code and text for a probe's answer, in one line and without passwords.
 
-    Of a bug nothing: its text may be what somebody has sent, and the log has it.
+    The text of a bug is left out, as it may quote a request; the log has it.
     """
     if not isinstance(error, OncegateError | OSError):
         return "an error that nobody expected: the log tells it"
@@ -30,7 +30,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def without_frames(error: Exception) -> Exception:
-    """Returns an error that is to be kept, and takes the frames from it and its causes: they keep all that they use."""
+    """Removes the frames from an error and its causes, and returns it: frames keep all their variables in memory."""
     link: BaseException | None = error
     while link is not None:
         link.__traceback__ = None
@@ -39,12 +39,12 @@ def without_frames(error: Exception) -> Exception:
 
 
 def unknown_end(work: str, error: BaseException) -> LedgerDown:
-    """Returns what whoever waits is told when `work` raised what nobody expected: nothing is known of its effect."""
+    """Returns the error for waiting callers after `work` raised an unexpected error: its effect is unknown."""
     down = LedgerDown(f"{work} failed ({error!r}); whether this was written is unknown")
     down.__cause__ = error
     return down
 
 
 def again(error: OncegateError) -> OncegateError:
-    """Copies an error for one more caller: each has a traceback of its own."""
+    """Copies an error for another caller, since each one needs a traceback of its own."""
     return type(error)(error.detail, **error.extra)

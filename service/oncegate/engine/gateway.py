@@ -1,4 +1,4 @@
-"""Owns every namespace of the process: transports find, create and delete namespaces here."""
+"""Owns all namespaces of the process; transports find, create and delete namespaces here."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
@@ -34,12 +34,12 @@ from oncegate.hashing.keys import key_check
 from oncegate.ports import Clock, Ledgers, Mark, Observer, RunFolders, Standbys
 from oncegate.ports.tracing import Tracer
 
-# How long a start waits for namespaces whose ledgers are long, once another one serves.
+# Longest wait of a start for namespaces with long ledgers, once another namespace serves.
 OPENING_MS = 5_000
 
 
 class Gateway:
-    """The namespaces of one process: finds, creates and deletes them. Made by `open_gateway`."""
+    """The namespaces of one process. Created by `open_gateway`."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -53,15 +53,15 @@ class Gateway:
         self.observer = world.observer
         self.admission = Admission(world.limits)
         self.turns = Turns()
-        # Where duplicates are told one by one; None: nowhere.
+        # Log of single duplicates; None: there is none.
         self.duplicates = world.duplicates
-        # What traces the requests of its doors; None: nothing does.
+        # Traces the requests of all transports; None: tracing is off.
         self.tracer: Tracer | None = None
         self.clients = Clients()
         self.tenants = Tenants(world.limits, world.clock, self._open_claims)
 
     def namespace(self, name: str) -> Namespace:
-        """Returns a namespace that serves. Raises NotFound, Recovering, or the error that keeps it down."""
+        """Returns a serving namespace. Raises NotFound, Recovering, or the error that keeps the namespace down."""
         owner = self._owners.get(name)
         if owner is None:
             raise NotFound(_absent(name), namespaces=self.namespaces())
@@ -70,14 +70,16 @@ class Gateway:
         return namespace
 
     def _open_claims(self, namespaces: frozenset[str]) -> int:
-        """Counts the claims that are open in these namespaces."""
+        """Counts the open claims in these namespaces."""
         names = self._owners if ALL_NAMESPACES in namespaces else namespaces & self._owners.keys()
         serving = [namespace for name in names if (namespace := self._owners[name].serving) is not None]
         return sum(shard.journal.index.claims.open_claims for namespace in serving for shard in namespace.shards)
 
     def claims(self, name: str, caller: str = "") -> Namespace | Unchecked:
-        """Returns the handler of claims of ids: the namespace, or, while its ledger is down and its settings let claims
-        pass unchecked, the handler that grants them. `caller`: the name of the credential. Raises as `namespace`.
+        """Returns the handler of claims of ids: the namespace or, if it is down and configured for that, one that
+        grants all ids.
+
+        caller: the name of the credential. Raises as `namespace`.
         """
         try:
             return self.namespace(name)
@@ -88,10 +90,12 @@ class Gateway:
             return replace(unchecked, caller=caller)
 
     async def create(self, namespace: str, key: bytes | None = None, tenant: Tenant | None = None) -> bool:
-        """Makes a namespace with its own key and ledger; False when it exists. Durable when it returns.
+        """Creates a namespace with its own key and ledger; returns False if it exists. Durable when it returns.
 
-        `key`: another namespace's, whose ids are to be known here; None: a new one. `tenant`: whose it is to be.
-        Raises BadRequest, TooManyNamespaces; Recovering: it exists, and cannot be opened for now; KeyMismatch: it has
+        key: of another namespace whose ids are to be known here; None: a new one.
+        tenant: the owner of the namespace.
+
+        Raises BadRequest, TooManyNamespaces; Recovering: it exists, but cannot be opened now; KeyMismatch: it has
         another key.
         """
         is_new = await self._made(namespace, key, tenant)
@@ -117,13 +121,14 @@ class Gateway:
         return False
 
     async def delete(self, namespace: str, confirm: str | None, marks: Sequence[Mark], deadline: Deadline) -> None:
-        """Ends a namespace for good: its name is free, what it held is set aside (`Ledgers.delete`).
+        """Deletes a namespace. Its name becomes free, and its contents are set aside (`Ledgers.delete`).
 
-        One that holds anything but settings is deleted only where `confirm` is its name; then it may be down, too, if
-        no `marks` are to be found in it. What is under way in it is answered or refused first.
+        Unless the namespace has only settings, `confirm` must be its name. With `confirm`, and without `marks`, it may
+        be down. Requests under way are answered or refused first.
 
         Raises BadRequest (the default namespace, or another name), NotFound, NotEmpty, Recovering, LedgerDown,
-        LedgerBehind, LedgerFull, DeadlinePassed: nothing was deleted; LedgerDown from the ledgers: unknown, repeat it.
+        LedgerBehind, LedgerFull, DeadlinePassed: nothing was deleted. LedgerDown from the ledgers: effect unknown;
+        retry.
         """
         if confirm is not None and confirm != namespace:
             raise BadRequest(f"confirm is {confirm[:80]!r}, not the name of namespace {namespace}; nothing was deleted")
@@ -132,7 +137,7 @@ class Gateway:
                 f"namespace {namespace} cannot be deleted: each start makes it where it is not there, so it would be "
                 "back, and empty; nothing was deleted"
             )
-        # Whoever asked may go away; then it is finished all the same.
+        # The deletion is finished even if the caller disconnects.
         await asyncio.shield(self._begin_deletion(self._delete(namespace, confirm == namespace, marks, deadline)))
 
     def _begin_deletion(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
@@ -150,7 +155,7 @@ class Gateway:
                     serving.require(mark)
                 if not confirmed:
                     await serving.require_empty()
-            # Nothing is awaited since it was found empty: what comes from now on is refused.
+            # No await since the check for contents, so no request came in between. From now on requests are refused.
             owner = self._owners[namespace]
             owner.stop(Recovering(f"namespace {namespace} is being deleted; nothing was written"))
             await owner.close()
@@ -164,10 +169,10 @@ class Gateway:
         self.observer.event("namespace_deleted", namespace=namespace)
 
     async def drain(self, note: Note, draining: bool, deadline: Deadline) -> None:
-        """Takes no new work from now on, or again; what is open is finished. A start takes work, whatever was before.
+        """Stops accepting new work, or resumes it; open work is finished. A restart always accepts work.
 
-        It is noted in the default namespace. Raises BadRequest, TooLarge, Recovering, LedgerFull, DeadlinePassed:
-        nothing was changed; LedgerDown: it is as asked, and whether it is noted is unknown.
+        Recorded in the default namespace. Raises BadRequest, TooLarge, Recovering, LedgerFull, DeadlinePassed: nothing
+        was changed. LedgerDown: drained or resumed as requested, but the record may be missing.
         """
         await self.namespace(DEFAULT_NAMESPACE).operations.actions.note(
             "drain" if draining else "drain --undo", "", 0, note, deadline
@@ -176,11 +181,12 @@ class Gateway:
 
     @property
     def draining(self) -> Note | None:
-        """Why no new work is taken, as the operator who drains it has written; None: it is taken."""
+        """The operator's note while no new work is accepted; None: it is accepted."""
         return self._world.draining
 
     def open_work(self) -> dict[str, dict[str, int]]:
-        """Counts what a drained gateway has yet to finish, by namespace, those left out that have nothing open."""
+        """Counts the work that a drained gateway must finish, by namespace; namespaces without open work are left
+        out."""
         work = {}
         for owner in self.owners():
             if (namespace := owner.serving) is not None:
@@ -190,24 +196,27 @@ class Gateway:
         return {name: counts for name, counts in work.items() if counts}
 
     def namespaces(self) -> list[str]:
-        """Names of the namespaces, sorted."""
+        """Returns the sorted names of all namespaces."""
         return sorted(self._owners)
 
     def owners(self) -> list[Owner]:
-        """Lists who owns each namespace, sorted by their names; but for those that are being deleted."""
+        """Returns the owners of all namespaces, sorted by name, except of those that are being deleted."""
         return [owner for _, owner in sorted(self._owners.items()) if not owner.is_deleted]
 
     def readiness(self) -> dict[str, str]:
-        """Tells SERVING, FULL, STANDBY, RECOVERING or DOWN for each namespace; it is ready when one serves."""
+        """Returns SERVING, FULL, STANDBY, RECOVERING or DOWN for each namespace; the gateway is ready once one
+        serves."""
         return {name: owner.state for name, owner in sorted(self._owners.items()) if not owner.is_deleted}
 
     def standing(self, namespace: str) -> str:
-        """Says for whom this gateway stands by in a namespace, and how far it has read; empty where it does not."""
+        """Returns the owner that this gateway follows as a standby, and how far it has read; empty if it follows
+        none."""
         owner = self._owners.get(namespace)
         return "" if owner is None else owner.standing
 
     def reason(self, namespace: str) -> str:
-        """Says in one line why a namespace recovers or is down; empty where it does not, or nothing is known yet."""
+        """Returns in one line why a namespace recovers or is down; empty if it does not, or if the reason is not
+        known yet."""
         owner = self._owners.get(namespace)
         return "" if owner is None else owner.reason
 
@@ -216,11 +225,10 @@ class Gateway:
         await owner.started()
 
     async def start(self) -> None:
-        """Owns every namespace there is, side by side; returns once one serves and no other is still being opened, or
-        `OPENING_MS` after the first one serves.
+        """Opens all namespaces concurrently; returns once each has been opened or has failed, or `OPENING_MS` after the
+        first one serves.
 
-        One that cannot be opened is opened later, and the others serve. Raises the first reason where none can be
-        opened, and none is opened again soon.
+        Namespaces that fail are reopened later. Raises the first error if all of them fail and none is retried soon.
         """
         for name in self._world.ledgers.names():
             self._owners[name] = Owner(self._world, name)
@@ -249,7 +257,8 @@ class Gateway:
         return upkeep
 
     def _upkeep_ended(self, upkeep: "asyncio.Task[None]") -> None:
-        """Tells what ended the upkeep, and goes on a little later: without it nothing retires and ledgers grow."""
+        """Logs why the maintenance task died and restarts it after a delay; without it nothing expires and ledgers
+        grow."""
         error = None if upkeep.cancelled() else upkeep.exception()
         if error is not None and not self._closing:
             self.observer.event("maintenance_failed", **error_fields(error))
@@ -260,7 +269,7 @@ class Gateway:
             self._upkeep = self._begin_upkeep()
 
     async def _keep_up(self) -> None:
-        """Keeps one clock for the background work of all namespaces: an idle one costs a look."""
+        """Runs the maintenance of all namespaces from one timer, so that idle namespaces cost little."""
         while True:
             await self.clock.sleep_ms(EVICTION_MS)
             now_ms = self.clock.monotonic_ms()
@@ -270,7 +279,7 @@ class Gateway:
                 self._follow_the_list()
 
     def _follow_the_list(self) -> None:
-        """Stands by for namespaces that their owner has made since, and for those no more that it has deleted."""
+        """Follows namespaces that their owner has created since, and drops those that it has deleted."""
         listed = set(self._world.ledgers.names())
         for name in listed - self._owners.keys():
             self._owners[name] = Owner(self._world, name)
@@ -280,7 +289,7 @@ class Gateway:
             self._begin_deletion(owner.close())
 
     async def close(self) -> None:
-        """Writes all that was taken, and closes every ledger."""
+        """Writes everything that was accepted, and closes all ledgers."""
         self._closing = True
         self._upkeep.cancel()
         await asyncio.gather(*self._deletions, return_exceptions=True)
@@ -292,7 +301,7 @@ async def _all_opened(owners: Iterable[Owner], serves: asyncio.Event) -> list[Ex
 
 
 async def _opened(owner: Owner, serves: asyncio.Event) -> Exception | None:
-    """Returns once its first opening has ended: None, and `serves` is set, or why it does not serve."""
+    """Waits for an owner's first opening; returns its error, or sets `serves` and returns None."""
     try:
         await owner.started()
     except Exception as error:
@@ -302,7 +311,7 @@ async def _opened(owner: Owner, serves: asyncio.Event) -> Exception | None:
 
 
 def _absent(namespace: str) -> str:
-    """Says that there is no such namespace, and how to make it, where one may have this name."""
+    """Returns the error text for a missing namespace; it shows how to create one if the name is valid."""
     try:
         check_namespace(namespace)
     except BadRequest as error:
@@ -311,9 +320,10 @@ def _absent(namespace: str) -> str:
 
 
 def _refusal(owner: Owner) -> Exception:
-    """Returns what new callers get of a namespace that does not serve, by the row of its state (`core.lifecycle`).
+    """Returns the error for new callers of a namespace that does not serve, by the row of its state (`core.lifecycle`).
 
-    A cause keeps its code where it is to stop, or names another owner. Else the namespace may serve later: Recovering.
+    Causes that are to stop the caller, or that name another owner, keep their code. Otherwise the namespace may serve
+    later: Recovering.
     """
     namespace, state, cause = owner.namespace, owner.life, owner.cause
     if ROWS[state].effect.callers is Callers.OWNER:
@@ -338,13 +348,14 @@ async def open_gateway(
     standby: bool = False,
     duplicates: DuplicateLogs | None = None,
 ) -> AsyncIterator[Gateway]:
-    """Opens a gateway over all namespaces of `ledgers`, serving when it is yielded, closed in order afterwards.
+    """Opens a gateway over all namespaces of `ledgers`; it serves when it is yielded, and is closed in order
+    afterwards.
 
-    `standby`: it takes over once the owner of the ledgers is gone, and stands by until then. `duplicates`: where they
-    are told one by one.
+    standby: follow the owner of the ledgers until it is gone, then take over.
+    duplicates: where single duplicates are logged.
 
-    Raises LedgerBusy, LedgerDamaged, KeyMismatch and their like where no namespace can be served: nothing was written.
-    BadRequest: these ledgers know no standby.
+    Raises LedgerBusy, LedgerDamaged, KeyMismatch and similar errors if no namespace can be served: nothing was written.
+    BadRequest: these ledgers do not support standbys.
     """
     limits = limits if limits is not None else Limits()
     standbys = _standbys(ledgers) if standby else None

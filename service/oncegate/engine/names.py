@@ -1,30 +1,28 @@
-"""Checks, by one rule, names that callers choose: an app, a batch's version, an owner, a driver, a producer.
-
-And what is kept for them as it is: a source's offsets.
-"""
+"""Checks names that callers choose: apps, batch versions, owners, drivers, producers; and the size of source
+offsets."""
 
 import re
 
 from oncegate.core.errors import BadRequest, TooLarge
 from oncegate.engine.limits import Limits
 
-# Each start makes it where it is not there: clients use it that name none.
-# What a credential names that is one of all namespaces.
+# `ALL_NAMESPACES` in a credential grants every namespace. Each start creates the default namespace if it is missing;
+# clients that name none use it.
 ALL_NAMESPACES = "*"
 DEFAULT_NAMESPACE = "default"
 _NAMESPACE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
 
 
 def check_namespace(name: str) -> None:
-    """Refuses a name that no namespace may have. Raises BadRequest; nothing was made."""
+    """Raises BadRequest if no namespace may have this name; nothing was created."""
     if not _NAMESPACE.fullmatch(name):
         raise BadRequest(f"namespace {name!r}: lower-case letters, digits, _ . -, at most 63, no leading dot")
 
 
 def check_name(what: str, name: str, limits: Limits) -> None:
-    """Refuses a name that is empty or too long, before anything was written.
+    """Raises BadRequest if a name is empty, TooLarge if it has more than `limits.name_bytes` bytes of UTF-8.
 
-    `what` says whose name it is. Raises BadRequest: it is empty; TooLarge: over `limits.name_bytes` bytes of UTF-8.
+    `what` describes the name in the error. Nothing was written.
     """
     if not name:
         raise BadRequest(f"{what}: the name is empty; nothing was written")
@@ -32,21 +30,18 @@ def check_name(what: str, name: str, limits: Limits) -> None:
 
 
 def check_length(what: str, name: str, limits: Limits) -> None:
-    """Refuses a name that is too long; an empty one passes. Raises TooLarge: over `limits.name_bytes` bytes."""
+    """Raises TooLarge if a name has more than `limits.name_bytes` bytes of UTF-8; an empty one is valid."""
     if (size_bytes := len(name.encode("utf-8", "replace"))) > limits.name_bytes:
         raise TooLarge(f"{what}: a name of {size_bytes} bytes; at most {limits.name_bytes} bytes are taken")
 
 
 def cut_name(name: str, size_bytes: int) -> str:
-    """Cuts a name to its first bytes; what is no character, as half a surrogate pair of a token, becomes `?`."""
+    """Cuts a name to its first bytes; invalid characters, such as half a surrogate pair, become `?`."""
     return name.encode("utf-8", "replace")[:size_bytes].decode("utf-8", "ignore")
 
 
 def check_source_offsets(offsets: bytes, limits: Limits) -> None:
-    """Refuses a source's offsets that are too long, before anything was written.
-
-    Raises TooLarge: over `limits.source_offsets_bytes`.
-    """
+    """Raises TooLarge if offsets have more than `limits.source_offsets_bytes` bytes; nothing was written."""
     if len(offsets) > limits.source_offsets_bytes:
         raise TooLarge(
             f"source_offsets of {len(offsets)} bytes; at most {limits.source_offsets_bytes} are kept: leave them out, "
@@ -58,12 +53,12 @@ CLAIMED, TAKEN = "", "dedup"
 
 
 def produced(topic: str) -> str:
-    """Returns the set of rows that are produced to a topic."""
+    """Returns the default dedup scope of rows that are produced to a topic."""
     return topic
 
 
 def chosen(named: str | None, own: str, limits: Limits) -> str:
-    """Returns the set that a request names, which may be empty, or its call's own where it names none. Raises
+    """Returns the dedup scope that a request names, which may be empty, or else `own`, its call's default. Raises
     TooLarge."""
     if named is None:
         return own

@@ -1,7 +1,7 @@
-"""Holds the use cases of one namespace over its shards, which transports call directly.
+"""Holds the use cases of one namespace over its shards; transports call them directly.
 
-Settings, topics, batches and the trail of operators are entries of one ledger, that of the home shard. The key, the
-quotas and the backlog belong to no ledger. Each namespace has one shard in this version.
+Settings, topics, batches and the audit trail are entries of one ledger, that of the home shard. The key, the quotas and
+the backlog belong to no ledger. Each namespace has one shard in this version.
 """
 
 from collections.abc import Sequence

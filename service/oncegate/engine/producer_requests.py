@@ -1,4 +1,4 @@
-"""Describes what is asked of and answered about drivers, producers, lanes and what a dead task leaves; plain data."""
+"""Defines the requests about drivers, producers, lanes and leftovers, and their results; plain data."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from oncegate.ports import LanePlace
 
 @dataclass(frozen=True)
 class DriverRequest:
-    """Asks for a driver's next epoch, for the attempt that `token`, 16 bytes, names."""
+    """Registers a driver: requests its next epoch for the attempt `token`, 16 bytes."""
 
     driver: str
     token: bytes
@@ -22,7 +22,7 @@ class DriverRequest:
 
 @dataclass(frozen=True)
 class DriverResult:
-    """Tells a driver's epoch, and the last batch that was acked under its name, None before the first."""
+    """A driver's epoch, and the last batch acked under its name; None: no batch was."""
 
     epoch: int
     batch: int | None
@@ -30,10 +30,12 @@ class DriverResult:
 
 @dataclass(frozen=True)
 class ProducerRequest:
-    """Asks for a producer's next epoch.
+    """Registers a producer: requests its next epoch.
 
-    driver: owns the producer for ever. lease_ms None: the default. gaps: whether sequences may be passed over.
-    source_id: of the source that the sequences are of, as it is recorded for ever; None: not named.
+    driver: owns the producer permanently.
+    lease_ms: None: the default.
+    gaps: whether sequences may be skipped.
+    source_id: the source of the sequences, recorded permanently; None: not named.
     """
 
     producer: str
@@ -47,10 +49,11 @@ class ProducerRequest:
 
 @dataclass(frozen=True, eq=False)
 class ProducerResult:
-    """Tells where a producer stands; `watermark`, `claimed_to`, `resume_after` are None before there are any.
+    """The state of a registered producer; `watermark`, `claimed_to` and `resume_after` are None until there are any.
 
-    resume_after: the highest sequence such that everything claimed up to it is done. done: uint64, shape (k, 2),
-    inclusive intervals above the watermark that are done; only the newest of them where `truncated`.
+    resume_after: the highest sequence such that everything claimed up to it is done.
+    done: uint64, shape (k, 2), inclusive intervals above the watermark that are done; only the newest ones if
+    `truncated`.
     """
 
     producer_id: int
@@ -65,7 +68,7 @@ class ProducerResult:
 
 @dataclass(frozen=True)
 class SequenceSettled:
-    """Tells what became of a call's claim. settled: how many sequences it was granted. lease_ms: 0 unless renewed."""
+    """The outcome of a settled call. settled: how many sequences it was granted. lease_ms: 0 unless renewed."""
 
     call: int
     state: ClaimState
@@ -75,11 +78,10 @@ class SequenceSettled:
 
 @dataclass(frozen=True)
 class AckRequest:
-    """Says what will not be run again, part by part: of each (producer, sequence), all up to it; batches up to
-    `batch`.
+    """Acks all that will never be retried: for each (producer, sequence), everything up to it; batches up to `batch`.
 
-    topic: what the driver writes to, where the ack says from where its source is to be read on: `source_offsets`, empty
-    where that is not known any more; empty: it says nothing of that.
+    topic: the topic that the driver writes, if the ack carries offsets of its source; empty: it carries none.
+    source_offsets: from where to resume the source; empty: no longer known.
     """
 
     driver: str
@@ -93,10 +95,11 @@ class AckRequest:
 
 @dataclass(frozen=True)
 class AckResult:
-    """Tells what an ack came to, part by part: each producer is one, each batch is one.
+    """The outcome of an ack for each part: each producer is a part, each batch is one.
 
-    watermarks: of each of the driver's own that was named, None where nothing was ever acked. batch: the last that was
-    acked. refused: why, of each part that was not; in `extra` its `producer` or `batch`, and what stands in its way.
+    watermarks: of each named producer of the driver; None: nothing was ever acked.
+    batch: the last acked batch.
+    refused: the error of each refused part; `extra` has its `producer` or `batch`, and the obstacles.
     """
 
     watermarks: tuple[tuple[str, int | None], ...]
@@ -106,7 +109,7 @@ class AckResult:
 
 @dataclass(frozen=True)
 class Note:
-    """Says who asks for an operator's action, and why."""
+    """The author of an operator's action, and the reason."""
 
     who: str
     why: str
@@ -114,10 +117,10 @@ class Note:
 
 @dataclass(frozen=True)
 class ResolveRequest:
-    """Says what a person has found out about a leftover, who that is, and why they say so.
+    """A person's decision about a leftover, with the name of that person and the reason.
 
-    holder_gone: of a claim, nobody is writing its ids any more, though its lease runs. verb: of the operator, as the
-    trail has it, where it was not resolve.
+    holder_gone: the claim's ids are no longer being written, although its lease is live.
+    verb: the operator's verb in the audit trail, if other than resolve.
     """
 
     is_done: bool
@@ -129,10 +132,11 @@ class ResolveRequest:
 
 @dataclass(frozen=True, eq=False)
 class ProducerView:
-    """Tells what is known of a producer, for a person.
+    """The state of a producer, for a person.
 
-    done, open: uint64 (k, 2), inclusive intervals above the watermark, a thousand each at most; `open` was claimed, or
-    released, and is not done. lease_left_ms 0: anybody may have the next epoch.
+    done, open: uint64 (k, 2), inclusive intervals above the watermark, at most a thousand each; `open` was claimed or
+    released, and is not done.
+    lease_left_ms: 0: any attempt may have the next epoch.
     """
 
     producer: str
@@ -152,7 +156,7 @@ class ProducerView:
 
 @dataclass(frozen=True, slots=True)
 class LaneOpening:
-    """Tells a lane's number and with what it is written."""
+    """The number of an opened lane, and where its client writes."""
 
     lane: int
     place: LanePlace
@@ -160,9 +164,11 @@ class LaneOpening:
 
 @dataclass(frozen=True, slots=True)
 class LaneQuestion:
-    """Asks which sequences of a lane are written, from `first` to `last`, both of them too. acked: the source brings
-    none up to this one any more; None: nothing is said of that. topic_id: 16 bytes, the topic's as it is now; None: it
-    is not compared."""
+    """Asks which sequences of a lane are written, from `first` to `last`, both inclusive.
+
+    acked: the source will bring no sequence up to this one; None: not stated.
+    topic_id: 16 bytes, the topic's current id; None: it is not compared.
+    """
 
     topic: str
     producer: str
@@ -174,9 +180,9 @@ class LaneQuestion:
 
 @dataclass(frozen=True, eq=False)
 class LaneAnswer:
-    """Tells which of the sequences are written: `duplicates`, inclusive spans of shape (k, 2), in order.
+    """The sequences that are written: `duplicates`, inclusive spans of shape (k, 2), in order.
 
-    is_whole: all that was asked for lies in them; else what does not was not written, and the asker is to write it.
+    is_whole: `duplicates` covers the whole question; otherwise the client must write the rest, which was not written.
     """
 
     duplicates: NDArray[np.uint64]

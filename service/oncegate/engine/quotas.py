@@ -1,12 +1,12 @@
-"""Bounds how much a namespace, and a tenant, may bring in a second, so that one leaves room for the others.
+"""Limits the rates of a namespace and of a tenant, so that one leaves room for the others.
 
-Each rate is a token bucket that holds one second, and may go into debt: requests are let in while anything is left,
-however large they are, and those that come next pay for it. So the largest request passes under the smallest rate, and
-none is split. Refusals come before any effect. What settles a claim is counted and never refused: its lease would run
-out, and then its ids may be written twice.
+Each rate is a token bucket that holds one second and may go into debt. A request of any size is admitted while any
+tokens are left, and later requests wait until its debt is paid. Thus the largest request passes under the smallest
+rate, and none is split. Requests are refused before any effect. Completes, releases and renewals are counted but never
+refused: otherwise their leases would expire, and their ids might be written twice.
 
-A request is of the tenant that its credential names, over all of the tenant's namespaces, credentials and both doors.
-Requests that need no credential are of no tenant.
+The tenant of a request is named by its credential, whatever its namespace and transport. Requests without a credential
+have no tenant.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,16 +17,16 @@ from oncegate.engine.limits import KIB, Limits
 from oncegate.engine.names import ALL_NAMESPACES
 from oncegate.ports import Clock
 
-# Above what settles a claim, or claims a few ids: those are bounded by their ids.
+# Larger than a complete, a release or a claim of a few ids, which are bounded by the rate of ids.
 NEVER_REFUSED_BYTES = 4 * KIB
-# Far more than have a credential each; of more the one that came first begins its second anew.
+# Far more than there are credentials. Above it the oldest tenant is dropped and begins again with a full second.
 TENANTS_MAX = 10_000
-# What a credential says: the tenant, and the namespaces that it names.
+# A credential's tenant, and the namespaces that it grants.
 Whose = tuple[str, frozenset[str]]
 
 
 class Bucket:
-    """What is left of a rate; `per_second` 0: there is no bound."""
+    """The tokens left of a rate; `per_second` 0: unlimited."""
 
     __slots__ = ("_clock", "_left", "_per_second", "_since_ms")
 
@@ -35,7 +35,7 @@ class Bucket:
         self._left, self._since_ms = float(per_second), clock.monotonic_ms()
 
     def wait_ms(self) -> int:
-        """Returns after how long something is left, 0 where it is now."""
+        """Returns the milliseconds until tokens are left; 0: there are some now."""
         if not self._per_second:
             return 0
         now_ms = self._clock.monotonic_ms()
@@ -44,14 +44,15 @@ class Bucket:
         return 0 if self._left > 0 else int(-self._left * 1_000 / self._per_second) + 1
 
     def take(self, count: int) -> None:
-        """Takes so many, which may be more than are left."""
+        """Takes `count` tokens, which may be more than are left."""
         self._left -= count
 
 
 class Tenant:
-    """Says what is left of one tenant's quotas. `namespaces`: those that its credential names; `*`: all.
+    """The remaining quotas of one tenant.
 
-    ids, size_bytes: what is left of its rates.
+    namespaces: those that its credential grants; `*`: all.
+    ids, size_bytes: the buckets of its rates.
     """
 
     def __init__(
@@ -66,12 +67,12 @@ class Tenant:
         self.namespaces = namespaces
 
     def has_room(self, claims: int = 1) -> bool:
-        """Tells whether so many more claims may be open. It asks each of its namespaces, some 100 ns each."""
+        """Returns whether that many more claims may be open. Asks each of the tenant's namespaces, some 100 ns each."""
         most = self._limits.tenant_open_claims
         return not most or self._open_claims() + claims <= most
 
     def check_claims(self) -> None:
-        """Raises QuotaExceeded where no further claim may be open: nothing was written."""
+        """Raises QuotaExceeded if no further claim may be open: nothing was written."""
         if not self.has_room():
             raise QuotaExceeded(
                 f"{self._limits.tenant_open_claims} claims of this tenant are open (`tenant_open_claims` of "
@@ -79,7 +80,7 @@ class Tenant:
             )
 
     def check_namespaces(self, there: Iterable[str]) -> None:
-        """Raises TooManyNamespaces where it may have none beside those that are there."""
+        """Raises TooManyNamespaces if `there` contains as many of the tenant's namespaces as it may have."""
         most = self._limits.tenant_namespaces
         if most and sum(1 for name in there if sees(self.namespaces, name)) >= most:
             raise TooManyNamespaces(
@@ -89,10 +90,9 @@ class Tenant:
 
 
 class Rates:
-    """Holds what is left, this second, of the ids and bytes that one namespace may bring, by whichever door and caller.
+    """The rates of one namespace, in ids and bytes, for all of its callers and transports.
 
-    What is taken of it is also taken of the rates of the tenant whose request it is, where that one has any.
-    count: counts a refusal.
+    Takes from the rates of the request's tenant too, if it has one. count: called for each refusal.
     """
 
     def __init__(self, limits: Limits, clock: Clock, count: Callable[[CounterRow], None]) -> None:
@@ -100,9 +100,9 @@ class Rates:
         self._ids, self._bytes = Bucket(limits.ids_per_second, clock), Bucket(limits.bytes_per_second, clock)
 
     def take_ids(self, count: int, tenant: Tenant | None = None) -> None:
-        """Takes so many ids, sequences or rows from the namespace's rate and from the caller's tenant's, if it has one.
+        """Takes ids, sequences or rows from the rates of the namespace and of the tenant, before they are decided on.
 
-        It is called before they are decided on. Raises QuotaExceeded: nothing was taken or written.
+        Raises QuotaExceeded: nothing was taken or written.
         """
         if tenant is None and not self._limits.ids_per_second:
             return
@@ -115,7 +115,7 @@ class Rates:
         self._ids.take(count)
 
     def take_bytes(self, count: int, tenant: Tenant | None = None) -> None:
-        """Takes the bytes of a body, as its head announced them, from both rates.
+        """Takes the announced size of a body from the rates of the namespace and of the tenant.
 
         Raises QuotaExceeded: nothing was taken, read or written; never for NEVER_REFUSED_BYTES or less.
         """
@@ -140,7 +140,7 @@ class Rates:
 
 
 class Tenants:
-    """Knows the tenants of one gateway by their names. `open_claims`: how many there are in these namespaces."""
+    """The tenants of one gateway, by name. open_claims: returns the number of open claims in these namespaces."""
 
     def __init__(self, limits: Limits, clock: Clock, open_claims: Callable[[frozenset[str]], int]) -> None:
         self._limits, self._clock, self._open_claims = limits, clock, open_claims
@@ -149,7 +149,7 @@ class Tenants:
         self._is_bounded = any((*bounds, limits.tenant_open_claims, limits.tenant_namespaces))
 
     def of(self, whose: Whose | None) -> Tenant | None:
-        """Returns the tenant of a credential; None: there is none, or no quota is of tenants."""
+        """Returns the tenant of a credential; None: it has none, or tenants have no quotas."""
         if whose is None or not self._is_bounded:
             return None
         name, namespaces = whose
@@ -164,5 +164,5 @@ class Tenants:
 
 
 def sees(namespaces: frozenset[str], name: str) -> bool:
-    """Tells whether a credential of these namespaces is one of this namespace."""
+    """Returns whether a credential for `namespaces` grants the namespace `name`."""
     return ALL_NAMESPACES in namespaces or name in namespaces

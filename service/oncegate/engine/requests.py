@@ -1,6 +1,6 @@
-"""Describes requests to a shard and their results, the same for every transport. Tokens and claims are 16 raw bytes.
+"""Defines the requests to a shard and their results, the same for every transport. Tokens and claims are 16 raw bytes.
 
-First free ids and rows, then batches and topics; those of producers and drivers are in `producer_requests`.
+Free ids and rows come first, then batches and topics. `producer_requests` has those of producers and drivers.
 """
 
 from collections.abc import Mapping
@@ -24,10 +24,11 @@ Batch = Any
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Identifies the sender of one request, as the transport has read it.
+    """The sender of one request, as read by the transport.
 
-    writer: bytes of `core.writers`; empty: the request names no writer. client: the counts of the client program; None:
-    they are not counted. tenant: None: no tenant's quotas count the request.
+    writer: bytes of `core.writers`; empty: the request names no writer.
+    client: the counts of the client program; None: they are not counted.
+    tenant: the tenant whose quotas count the request; None: there is none.
     """
 
     writer: bytes = b""
@@ -40,7 +41,7 @@ NO_SENDER = Sender()
 
 @dataclass(frozen=True, slots=True)
 class SettingsRequest:
-    """Asks for a namespace to be set up; None: as it is. Each is a field of `NamespaceSet`."""
+    """Changes the settings of a namespace; None: unchanged. Each member is a field of `NamespaceSet`."""
 
     horizon_ms: int | None = None
     auto_create_topics: bool | None = None
@@ -53,7 +54,8 @@ class SettingsRequest:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Says that ids count within one batch of one driver only, and are forgotten when it is acked (`scope = retry`)."""
+    """A batch scope (`scope = retry`): ids count only within one batch of one driver, and are forgotten when it is
+    acked."""
 
     driver: str
     batch: int
@@ -61,12 +63,15 @@ class Scope:
 
 @dataclass(frozen=True, eq=False)
 class ClaimRequest:
-    """Asks for a claim of ids.
+    """Claims ids under a lease.
 
-    ids: fingerprints in their set, (n, 2) uint64. lease_ms None: the default. scope None: ids count for ever. digests:
-    uint32[n], of the payload that comes with each id; None: they come alone. id_set: the set that was named, for the
-    ledger's readers; None: none was. locate: the answer is to say where the first of each duplicate is. made_ms:
-    uint64[n], when each id was made, where the namespace's ids say so.
+    ids: fingerprints in their dedup scope, (n, 2) uint64.
+    lease_ms: None: the default.
+    scope: None: ids count for ever.
+    digests: uint32[n], of the payload of each id; None: there are no payloads.
+    id_set: the named dedup scope, for readers of the ledger; None: none was named.
+    locate: also return where the first of each duplicate was written.
+    made_ms: uint64[n], the creation time of each id, if the namespace's ids carry one.
     """
 
     token: bytes
@@ -83,11 +88,13 @@ class ClaimRequest:
 
 @dataclass(frozen=True, eq=False)
 class ClaimResult:
-    """Tells a verdict for each id or sequence, in the order of the request.
+    """The verdict for each id or sequence, in the order of the request.
 
-    claim: 16 bytes, None when nothing was granted. verdicts: uint8[n], wire bytes. numbers: uint32[n], their number.
-    located: what is known of the first of each duplicate; None: nobody asked. shadow: uint8[n], where the namespace is
-    in shadow mode, what each verdict would have been: `verdicts` are GRANTED then.
+    claim: 16 bytes; None: nothing was granted.
+    verdicts: uint8[n], wire bytes.
+    numbers: uint32[n], the number of each verdict.
+    located: the known places of the first of each duplicate; None: not requested.
+    shadow: uint8[n], in shadow mode: the verdicts without shadow mode; `verdicts` are then all GRANTED.
     """
 
     claim: bytes | None
@@ -100,11 +107,14 @@ class ClaimResult:
 
 @dataclass(frozen=True)
 class SettleResult:
-    """Tells what became of a claim.
+    """The outcome of a settled claim.
 
-    settled: how many ids still named it. taken_over: how many are another's by now. lease_ms: 0 unless renewed.
-    result: what it was completed with, as far as it is known. other_result: this call brought another, which was left.
-    shadow_taken_over: in shadow mode, what `taken_over` would have been: it is 0 then.
+    settled: how many ids still named the claim.
+    taken_over: how many now belong to another claim.
+    lease_ms: 0 unless renewed.
+    result: the bytes that it was completed with, if still known.
+    other_result: this call brought another result, which was dropped.
+    shadow_taken_over: in shadow mode, `taken_over` without shadow mode; `taken_over` is then 0.
     """
 
     claim: bytes
@@ -119,7 +129,7 @@ class SettleResult:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Holds rows as they came: `data` is the Arrow IPC stream, which the transport has parsed and checked."""
+    """The rows of a request: `data` is their Arrow IPC stream, which the transport has parsed and checked."""
 
     schema: Schema
     batches: list[Batch]
@@ -129,10 +139,11 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class TakeRequest:
-    """Asks for ids to be an owner's for good.
+    """Claims ids for an owner without a lease, permanently.
 
-    owner: 16 bytes that stand for the owner's name. ids: fingerprints, (n, 2) uint64. id_set, locate, made_ms: as
-    of ClaimRequest.
+    owner: 16 bytes that identify the owner's name.
+    ids: fingerprints, (n, 2) uint64.
+    id_set, locate, made_ms: as in ClaimRequest.
     """
 
     owner: bytes
@@ -146,8 +157,11 @@ class TakeRequest:
 
 @dataclass(frozen=True, eq=False)
 class LookUpRequest:
-    """Asks what is known of ids, and wants none granted: fingerprints, (n, 2) uint64. locate, made_ms: as
-    of ClaimRequest."""
+    """Asks for the state of ids without claiming any.
+
+    ids: fingerprints, (n, 2) uint64.
+    locate, made_ms: as in ClaimRequest.
+    """
 
     ids: NDArray[np.uint64]
     locate: bool = False
@@ -157,10 +171,11 @@ class LookUpRequest:
 
 @dataclass(frozen=True, eq=False)
 class SequenceRequest:
-    """Asks for a claim of a producer's sequences. Calls of one epoch count up.
+    """Claims sequences of a producer. Calls of one epoch count up.
 
-    sequences: uint64[n], strictly increasing. prev_sequence: the one before the first of them in the source; that says
-    that nothing lies between. lease_ms None: as registered.
+    sequences: uint64[n], strictly increasing.
+    prev_sequence: the last sequence of the source before these: there are none in between.
+    lease_ms: None: as registered.
     """
 
     producer: str
@@ -175,9 +190,10 @@ class SequenceRequest:
 
 @dataclass(frozen=True, slots=True)
 class Spilled:
-    """Says that a client had laid rows down while the gateway was down: when, by its wall clock, and whose it is.
+    """The origin of rows that waited on a client's disk while the gateway was down.
 
-    who: the name of its credential, empty where none is asked for.
+    wall_ms: when they were stored, by the client's wall clock.
+    who: the name of its credential; empty if none is required.
     """
 
     wall_ms: int
@@ -186,15 +202,15 @@ class Spilled:
 
 @dataclass(frozen=True, eq=False)
 class ProduceRequest:
-    """Asks for rows to be appended to a topic.
+    """Appends rows to a topic.
 
-    ids: fingerprints, (n, 2) uint64, a row each; None: rows without ids. keys: uint64[n], a hash of each row's key,
-    which chooses its partition; None: the request goes whole to the next partition. digests, id_set, locate, made_ms:
-    as of ClaimRequest.
-    sequenced: instead of ids, a sequence each; its token and call are the request's. beside: columns that are an id, a
-    digest or a sequence, and need not be written where a record has nothing of their name. spilled: rows with ids that
-    had waited; None: they come at once.
-    topic_ids: of the topics elsewhere that rows with ids go to, by name, as they are now.
+    ids: fingerprints, (n, 2) uint64, one for each row; None: rows without ids.
+    keys: uint64[n], a hash of each row's key, which chooses its partition; None: all rows go to the next partition.
+    digests, id_set, locate, made_ms: as in ClaimRequest.
+    sequenced: a sequence for each row, instead of ids; its token and call are those of this request.
+    beside: columns that are an id, a digest or a sequence; they are dropped if records have no column of that name.
+    spilled: rows with ids that had waited; None: they did not wait.
+    topic_ids: for rows with ids, the current ids of the topics elsewhere that they go to, by name.
     """
 
     topic: str
@@ -217,10 +233,11 @@ class ProduceRequest:
 
 @dataclass(frozen=True, eq=False)
 class ProduceResult:
-    """Tells how many rows were written by this request, and where. Verdicts as of ClaimResult; None: no ids.
+    """The number of rows that this request wrote, and their offsets. Verdicts are as in ClaimResult; None: no ids.
 
-    spans: empty where a broker did not tell all offsets. before: of a repeat, where all lies that earlier tries of the
-    very request wrote; empty: nothing, or not all of it is known. located, shadow: as of ClaimResult.
+    spans: empty if a broker did not return all offsets.
+    before: for a repeat, the ranges that earlier tries of the same request wrote; empty: none, or not all are known.
+    located, shadow: as in ClaimResult.
     """
 
     rows: int
@@ -234,9 +251,11 @@ class ProduceResult:
 
 @dataclass(frozen=True, eq=False)
 class TopicRequest:
-    """Asks for a topic to be made or set up. None: as it is, or the default. schema: of one without rows yet.
+    """Creates a topic or changes its settings; None: unchanged, or the default.
 
-    merges: columns of the schema that the topic has not are added behind its own, and it may lack those that it has."""
+    schema: of a topic without rows yet.
+    merges: add the schema's new columns after those of the topic; the schema may lack existing ones.
+    """
 
     topic: str
     partitions: int | None = None
@@ -248,10 +267,11 @@ class TopicRequest:
 
 @dataclass(frozen=True, eq=False)
 class StageRequest:
-    """Asks for one chunk of rows to be kept until its batch is committed.
+    """Stores one chunk of rows until its batch is committed.
 
-    owner: the run, or the batch job's own uuid; a later owner's stages replace an older one's. fingerprint: 16 bytes,
-    of the rows. keys: as of ProduceRequest.
+    owner: the run, or the uuid of a batch job; a later owner's stages replace those of an older one.
+    fingerprint: 16 bytes, of the rows.
+    keys: as in ProduceRequest.
     """
 
     name: Name
@@ -267,7 +287,7 @@ class StageRequest:
 
 @dataclass(frozen=True)
 class StageResult:
-    """Tells what was staged. committed: the name is committed already; nothing was stored, the driver compares."""
+    """The outcome of a stage. committed: the name is committed already; nothing was stored, and the driver compares."""
 
     committed: bool
     rows: int
@@ -276,10 +296,12 @@ class StageResult:
 
 @dataclass(frozen=True)
 class CommitRequest:
-    """Asks for the winners' rows to be published under a name; `nonce`: 16 bytes, the same in every repeat.
+    """Publishes the winners' rows under a name.
 
-    digest: of the batch's input; reads_digest: of what it reads, the same also where digest is another; 32 bytes or
-    None. source_offsets: where its source is to be read on behind this batch, kept as it is; empty: not known.
+    nonce: 16 bytes, the same in every repeat.
+    digest, previous_digest: of the input of this batch and of the one before, 32 bytes or None.
+    reads_digest: of the data that the batch reads, 32 bytes or None; it can be equal even if `digest` differs.
+    source_offsets: from where to resume the source after this batch, kept unchanged; empty: not known.
     """
 
     name: Name
@@ -296,12 +318,12 @@ class CommitRequest:
 
 @dataclass(frozen=True)
 class CommitResult:
-    """Tells what a commit came to: COMMITTED or DUPLICATE. suppressed_rows: staged or brought, and not published.
+    """The outcome of a commit: COMMITTED or DUPLICATE.
 
-    spans: where the name's rows lie; empty where not all of it is known.
-
-    first_of_app: COMMITTED, and no other of the last names in the topic is of this app. higher_version: DUPLICATE,
-    since this version is committed and the name's is lower; None: the name itself is committed.
+    spans: the ranges of the name's rows; empty if not all are known.
+    suppressed_rows: staged or sent, and not published.
+    first_of_app: COMMITTED, and none of the topic's last names is of this app.
+    higher_version: DUPLICATE, because this higher version is committed; None: the name itself is committed.
     """
 
     outcome: str
@@ -316,7 +338,7 @@ class CommitResult:
 
 @dataclass(frozen=True)
 class AbortRequest:
-    """Asks for what these attempts staged under a name to be removed; `tokens`: 16 bytes each."""
+    """Removes the stages of these attempts under a name; `tokens`: 16 bytes each."""
 
     name: Name
     tokens: tuple[bytes, ...]
@@ -324,7 +346,7 @@ class AbortRequest:
 
 @dataclass(frozen=True)
 class AbortResult:
-    """Tells how many stages were removed. committed: the name is committed, so none was."""
+    """The number of removed stages. committed: the name is committed, so none was removed."""
 
     committed: bool
     removed: int
@@ -332,7 +354,8 @@ class AbortResult:
 
 @dataclass(frozen=True, eq=False)
 class Fetched:
-    """Holds rows that were read, in whole ranges: the first may begin before the offset, the last end after it."""
+    """Rows that were read, in whole ranges: the first may begin before the requested offset, the last may end after
+    it."""
 
     chunks: list[Chunk]
     low_offset: int
@@ -342,7 +365,7 @@ class Fetched:
 
 @dataclass(frozen=True, eq=False)
 class TopicView:
-    """Tells a topic's schema and offsets. schema: None until known. Offsets: one a partition. Retention 0: none."""
+    """A topic's schema and offsets. schema: None until known. Offsets: one per partition. Retention 0: none."""
 
     name: str
     schema: Schema | None
@@ -353,7 +376,6 @@ class TopicView:
 
     @property
     def partitions(self) -> int:
-        """Counts the topic's partitions."""
         return len(self.high_offsets)
 
 

@@ -1,13 +1,13 @@
-"""Computes how long what is known of an id stays known, for whoever asks."""
+"""Computes how long ids stay known."""
 
 from oncegate.core.claims import IdState
 from oncegate.index.claims.results import Explained
 
 
 def kept_until_ms(known: Explained, horizon_ms: int) -> int | None:
-    """Returns the wall clock's milliseconds until which an id is known at least; None: for ever, or not settled.
+    """Returns the wall-clock time in ms until which an id is known at least; None: for ever, or it is not settled.
 
-    Only done and taken ids retire. `horizon_ms` is the namespace's; 0: ids are kept for ever.
+    Only done and taken ids retire. `horizon_ms`: the namespace's retention of ids; 0: for ever.
     """
     if not horizon_ms or known.state not in (IdState.DONE, IdState.TAKEN):
         return None

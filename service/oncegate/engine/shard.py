@@ -1,4 +1,4 @@
-"""Holds one ledger that serves, its index, and the use cases whose state is in that ledger alone.
+"""Serves one ledger and its index, with the use cases whose state is in that ledger alone.
 
 The in-memory index may run ahead of the ledger. An answer is sent only once every entry that it depends on is durable
 (`commit.proven.answers`). Deadlines are checked before a decision and never after it.
@@ -27,7 +27,7 @@ WORKS = ("compaction", "eviction", "room")
 
 
 class Shard:
-    """One ledger of a namespace while it serves: claims, producers, drivers and lanes, their commit and maintenance."""
+    """A ledger of one namespace while it serves: claims, producers, drivers and lanes, their commit and maintenance."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Shard:
         self.direct = DirectLanes(self.journal, opened.topics.direct)
 
     def failing(self) -> dict[str, str]:
-        """Returns the error of each background task that fails now, and of the disk's room."""
+        """Returns the current error of each background task that fails, and the shortage of a full disk."""
         return {work: error for work, error in self.works().items() if error}
 
     def works(self) -> dict[str, str]:

@@ -1,11 +1,11 @@
-"""Logs writes: one line a batch, and one warning for each topic that is written without ids."""
+"""Logs writes: one line for each batch, and one warning for each topic that is written without ids."""
 
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.requests import CommitRequest, CommitResult
 
 
 def log_batch(journal: Journal, request: CommitRequest, result: CommitResult) -> None:
-    """Writes one line for a batch whose commit is answered, COMMITTED or DUPLICATE."""
+    """Logs one line for a batch whose commit was answered COMMITTED or DUPLICATE."""
     name = request.name
     journal.observer.event(
         "batch",
@@ -21,17 +21,14 @@ def log_batch(journal: Journal, request: CommitRequest, result: CommitResult) ->
 
 
 class PlainWriteWarnings:
-    """Warns once for each topic, as long as the shard lives, that its rows come without ids.
-
-    Such rows are written again whenever their request is repeated.
-    """
+    """Warns once for each topic, while the shard lives, that its rows have no ids: a retry would write them again."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._warned: set[str] = set()
 
     def note(self, topic: str) -> None:
-        """Takes note of one write without ids to `topic`, and warns if it is the first."""
+        """Records a write without ids to `topic`, and warns if it is the first."""
         if topic not in self._warned:
             self._warned.add(topic)
             journal = self._journal
