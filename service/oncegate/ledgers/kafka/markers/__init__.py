@@ -1,1 +1,1 @@
-"""Finds transactions that brokers have ended and left open, and writes the markers that they forgot."""
+"""Repairs hanging transactions: ended by their coordinator, but open in partitions that lack the marker."""

@@ -1,4 +1,4 @@
-"""Asks leaders what is open in partitions, and coordinators what became of transactions."""
+"""Queries leaders for open transactions, and coordinators for the state of transactional ids; writes markers."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -13,14 +13,14 @@ from oncegate.ledgers.kafka.markers.wire import describe_producers, describe_tra
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.watch import Watch
 
-# A coordinator has written all markers that it will.
+# A coordinator's state for an id without a transaction and without markers to write.
 NOTHING_UNDER_WAY = "Empty"
-# A transactional id that no producer has started yet, or none for long.
+# TRANSACTIONAL_ID_NOT_FOUND: never started, or expired.
 _UNKNOWN_ID = 105
 
 
 class Open(NamedTuple):
-    """Describes what a producer has open in a partition, from its record at `first_offset` on."""
+    """A producer's open transaction in a partition; its first record there is at `first_offset`."""
 
     partition: Partition
     producer_id: int
@@ -34,9 +34,9 @@ class Open(NamedTuple):
 
 
 class State(NamedTuple):
-    """Says what a coordinator knows of a transactional id: its state by Kafka's name, its producer, where it writes.
+    """A coordinator's view of a transactional id.
 
-    `partitions`: of the transaction that is under way.
+    `name`: its state, by Kafka's name. `partitions`: those of its current transaction.
     """
 
     transactional_id: str
@@ -46,23 +46,23 @@ class State(NamedTuple):
     partitions: tuple[Partition, ...] = ()
 
     def has_followed(self, one: Open) -> bool:
-        """Whether a later producer of the id that wrote `one` has fenced it, and nothing is under way any more."""
+        """True if a later producer of the same id has fenced `one`'s, and the coordinator has nothing under way."""
         is_later = self.producer_id != one.producer_id or self.epoch > one.epoch
         return self.name == NOTHING_UNDER_WAY and is_later
 
 
 class Brokers:
-    """Asks the brokers of one cluster. Made by `brokers_of`; all raise KafkaError where one does not answer."""
+    """Queries to the brokers of one cluster. Created by `brokers_of`. All methods raise KafkaError."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     async def refresh(self) -> None:
-        """Refreshes which broker leads which partition."""
+        """Refreshes the leaders of the partitions."""
         await self._client.force_metadata_update()
 
     async def open_in(self, partitions: Iterable[Partition]) -> list[Open]:
-        """Returns the transactions that are open in these partitions."""
+        """Returns the open transactions in these partitions."""
         return [one for partition in partitions for one in await self._open_in(partition)]
 
     async def _open_in(self, partition: Partition) -> list[Open]:
@@ -72,14 +72,14 @@ class Brokers:
         return _open_of(partition, told)
 
     def by_leader(self, partitions: Iterable[Partition]) -> dict[int | None, list[Partition]]:
-        """Groups partitions by the broker that leads them; −1: none does now, None: there is no such partition."""
+        """Groups partitions by their leader; −1: there is none now, None: the partition does not exist."""
         found: dict[int | None, list[Partition]] = {}
         for one in partitions:
             found.setdefault(self._client.cluster.leader_for_partition(TopicPartition(*one)), []).append(one)
         return found
 
     async def open_at(self, node: int, partitions: Sequence[Partition]) -> tuple[list[Open], dict[Partition, int]]:
-        """Returns what is open in partitions that this broker leads, and Kafka's code for those that it refuses."""
+        """Returns the open transactions in partitions of this leader, and the error codes of refused partitions."""
         answer = (await self._client.send(node, describe_producers(partitions))).to_object()
         found, refused = list[Open](), dict[Partition, int]()
         for topic in answer["topics"]:
@@ -92,7 +92,7 @@ class Brokers:
         return found, refused
 
     async def states(self, transactional_ids: Iterable[str]) -> list[State]:
-        """Returns the states of those of these ids that their coordinators know."""
+        """Returns the states of these ids, without those unknown to their coordinators."""
         return [state for name in transactional_ids for state in await self._state(name)]
 
     async def _state(self, transactional_id: str) -> list[State]:
@@ -106,11 +106,14 @@ class Brokers:
         return [State(transactional_id, told["state"], told["producer_id"], told["producer_epoch"], under_way)]
 
     async def write_commit_marker(self, one: Open) -> None:
-        """Commits the open transaction in its partition: readers get its records."""
+        """Commits the open transaction in its partition, which makes its records visible."""
         await self._write_marker(one, one.epoch, committed=True)
 
     async def write_abort_marker(self, one: Open) -> None:
-        """Gives what is open there up, in the epoch that a coordinator fences with: what comes late is refused."""
+        """Aborts the open transaction in its partition, in the next epoch as a fencing coordinator does.
+
+        The leader then refuses late records of the old epoch.
+        """
         await self._write_marker(one, one.epoch + 1, committed=False)
 
     async def _write_marker(self, one: Open, epoch: int, *, committed: bool) -> None:
@@ -141,9 +144,9 @@ def _require(code: int, what: str) -> None:
 
 @asynccontextmanager
 async def brokers_of(settings: Mapping[str, Any], partitions: Iterable[Partition]) -> AsyncIterator[Brokers]:
-    """Connects to the leaders of these partitions, of none: to all.
+    """Connects to the brokers with the metadata of these partitions' topics; of all topics if there are none.
 
-    KafkaError, OSError: nobody is there, or refuses this client, and then the text says what an operator has to do.
+    Raises KafkaError, OSError: no broker can be reached, or they refuse this client.
     """
     watch = Watch(settings)
     client = Client(settings, watch)
@@ -153,7 +156,7 @@ async def brokers_of(settings: Mapping[str, Any], partitions: Iterable[Partition
             topics = sorted({partition.topic for partition in partitions})
             if not await client.set_topics(topics):
                 raise KafkaError("the brokers do not say who leads partitions")
-            # aiokafka keeps them apart, and says then that they have no leader.
+            # aiokafka reports topics without the right as partitions without a leader.
             if hidden := client.cluster.unauthorized_topics.intersection(topics):
                 raise TopicAuthorizationFailedError(sorted(hidden))
         yield Brokers(client)

@@ -1,17 +1,17 @@
-"""Heals what brokers left open: a transaction that they committed, whose markers they forgot in a partition.
+"""Repairs hanging transactions: the coordinator committed them but never wrote the marker to some partition.
 
-A coordinator that is killed between its answer to EndTxn and the markers goes on with these when it is back, and passes
-over a partition that has no leader just then (Kafka 4.3.1). Nobody can read past that transaction any more.
+A coordinator killed between its answer to EndTxn and the markers resumes writing them after a restart, but skips a
+partition that has no leader at that moment (Kafka 4.3.1). Readers of committed records are then stuck there forever.
 
-What became of it is told by its transactional id once a later start has fenced it: a start counts the producer's epoch
-up by one, and one that had to abort something counts it up by two. So of records in epoch e, where the coordinator
-has nothing under way,
+The state of the transactional id shows the outcome once a later start has fenced the producer. A start raises the
+producer's epoch by one, or by two if it had to abort a transaction. If the coordinator has nothing under way, the
+outcome of records in epoch e follows from the current producer:
 
-    epoch e + 1               they were committed: the marker is written anew
-    above                     unknown, after several starts or an abort: MarkersLost
-    of another producer id    unknown, epochs of the old one are used up (32,766 is the last): MarkersLost
+    epoch e + 1               committed: the marker is written again
+    later epoch               unknown, after several starts or an abort: MarkersLost
+    another producer id       unknown, the old one's epochs are used up (32,766 is the last): MarkersLost
 
-The one who fenced it is followed by nobody who writes in epoch e, and a broker refuses a marker of an older epoch.
+After the fencing start, no producer can write in epoch e any more, and brokers reject markers of an older epoch.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -25,44 +25,44 @@ from oncegate.ledgers.kafka.markers.brokers import Brokers, Open, State, brokers
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.refusals import Caller
 
-# Brokers that were started again know their leaders, and coordinators their ids, within seconds.
+# Restarted brokers know the leaders, and coordinators their ids, within seconds.
 PATIENCE_S = 10.0
 _POLL_S = 0.1
 T = TypeVar("T")
 
 
 class MarkersLost(KafkaError):  # type: ignore[misc]
-    """Says which transaction brokers left open, so that nobody reads past it, and what an operator can do."""
+    """A hanging transaction that cannot be repaired; the text names it and says what an operator can do."""
 
 
 class Healing:
-    """Heals the partitions of one ledger. `caller`: who asks, for messages. Made by `healing`."""
+    """Repairs the partitions of one ledger. `caller`: the client, for messages. Created by `healing`."""
 
     def __init__(self, brokers: Brokers, partitions: Sequence[Partition], caller: Caller, later: "Later") -> None:
         self._brokers = brokers
         self._partitions = partitions
         self._caller = caller
         self._later = later
-        # What is left to whoever looks at them later.
+        # Partitions of `later` that `heal` has skipped or could not decide.
         self.left: set[Partition] = set()
-        # The transactional id that a producer id was of, when it was asked about: a start may give it another one.
+        # Transactional ids by producer id as queried so far: a start may assign a new producer id.
         self._names: dict[int, str] = {}
 
     async def heal(self, transactional_ids: Iterable[str]) -> None:
-        """Writes the markers that are missing of transactions of these ids; what another has open is left alone.
+        """Writes the missing markers for transactions of these ids; transactions of other ids are left alone.
 
-        Raises MarkersLost; KafkaError, OSError: try again.
+        Raises MarkersLost; KafkaError, OSError: retry.
         """
         names = list(transactional_ids)
         await self._until_answered(lambda: self._heal(names))
 
     async def states(self, transactional_ids: Iterable[str]) -> list[State]:
-        """Returns the states of these ids at their coordinators; errors as `heal`."""
+        """Returns the states of these ids at their coordinators. Raises as `heal`."""
         names = list(transactional_ids)
         return await self._until_answered(lambda: self._brokers.states(names)) or []
 
     async def is_open(self) -> bool:
-        """Returns whether a transaction is open in one of the partitions; errors as `heal`."""
+        """Returns whether a transaction is open in one of the partitions. Raises as `heal`."""
         return bool(await self._until_answered(lambda: self._brokers.open_in(self._partitions)))
 
     async def _until_answered(self, ask: Callable[[], Awaitable[T]]) -> T | None:
@@ -86,7 +86,7 @@ class Healing:
             return
         states = {state.transactional_id: state for state in await self._brokers.states(transactional_ids)}
         self._names |= {state.producer_id: name for name, state in states.items()}
-        # What is open behind the state's answer too had no marker under way.
+        # If it is still open after the state was read, no marker was under way.
         still = set(await self._brokers.open_in(asked))
         for one in found:
             state = states.get(self._names.get(one.producer_id, ""))
@@ -120,9 +120,9 @@ class Healing:
 
 
 class Later(NamedTuple):
-    """Names partitions of which frames may tell what becomes of a transaction where its id does not.
+    """Partitions whose transactions may be decided later from the frames, if the transactional id does not decide them.
 
-    `is_away_allowed`: they are left, too, while they have no leader.
+    `is_away_allowed`: they are also skipped while they have no leader.
     """
 
     partitions: Sequence[Partition] = ()
@@ -136,6 +136,6 @@ NOTHING_LATER = Later()
 async def healing(
     settings: Mapping[str, Any], partitions: Sequence[Partition], later: Later = NOTHING_LATER
 ) -> AsyncIterator[Healing]:
-    """Connects to the brokers of these partitions; KafkaError, OSError: none can be reached."""
+    """Connects to the brokers of these partitions. Raises KafkaError, OSError: none can be reached."""
     async with brokers_of(settings, partitions) as brokers:
         yield Healing(brokers, partitions, Caller.of(settings), later)

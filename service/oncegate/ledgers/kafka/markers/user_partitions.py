@@ -1,9 +1,9 @@
-"""Heals users' partitions: writes markers that brokers forgot for committed transactions of earlier producers.
+"""Repairs hanging transactions of earlier producers in users' partitions.
 
-Frames name the partitions that rows went to. The outcome of a producer's last transaction is what its coordinator
-says after a start and before the next one (`healing`), and is kept until the partitions were looked at. If that does
-not prove a commit, the frames may prove that it was not committed, once its producer was fenced: then it is aborted.
-Everything else is logged and left as it is.
+Frames name the partitions that rows were written to. The coordinator's state between one start and the next shows the
+outcome of a producer's last transaction (see `healing`), and is kept until the partitions were checked. If it does not
+prove a commit and the producer is fenced, the frames may prove that nothing was committed; the transaction is then
+aborted. All other cases are logged and left unchanged.
 """
 
 import asyncio
@@ -18,26 +18,26 @@ from oncegate.ledgers.kafka.markers.brokers import NOTHING_UNDER_WAY, Brokers, O
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.refusals import Caller
 
-# About a megabyte of names: the partitions that were written first are let go of, which later rows name again.
+# About a megabyte of names. The partitions added first are dropped; later rows add them again.
 PARTITIONS_MAX = 10_000
-# Producers that were ended while some partition had no leader; each is of a bad end or of an opening.
+# Producers remembered while some partition has no leader; each failure or opening adds one.
 PRODUCERS_MAX = 1_000
-# One request of names stays far below what a broker takes.
+# Partitions per request, which keeps requests far below the brokers' limit.
 _ASKED_AT_ONCE = 1_000
 _LOG = logging.getLogger(__name__)
-# Told of open transactions, each with its transactional id, returns those that the ledger proves not to be written.
+# Returns, of open transactions with their transactional ids, those that the ledger proves not to be committed.
 Unwritten = Callable[[Mapping[Open, str]], Awaitable[Collection[Open]]]
 
 
 class Unreadable(Exception):
-    """Says that the ledger cannot be asked now what it holds."""
+    """The ledger's frames cannot be read now."""
 
 
 class NewestPartitions(dict[Partition, None]):
-    """Holds the partitions that were added last, in that order: `PARTITIONS_MAX` at most."""
+    """The `PARTITIONS_MAX` partitions added last, in that order."""
 
     def add(self, partitions: Iterable[Partition]) -> None:
-        """Adds partitions, the last of them as the newest."""
+        """Adds partitions in order; the last becomes the newest."""
         for partition in partitions:
             self.pop(partition, None)
             self[partition] = None
@@ -45,27 +45,27 @@ class NewestPartitions(dict[Partition, None]):
             del self[next(iter(self))]
 
     def take(self) -> list[Partition]:
-        """Returns all partitions, oldest first, and empties this."""
+        """Drains the set: returns all partitions, oldest first, and removes them."""
         partitions = list(self)
         self.clear()
         return partitions
 
 
 class UserPartitions:
-    """Heals what producers before this one have left open in users' partitions of one ledger."""
+    """Repairs transactions that earlier producers of one ledger left open in users' partitions."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._settings = settings
         self._caller = Caller.of(settings)
         self._due = NewestPartitions()
-        # By producer id and epoch, what its coordinator said when nothing was under way.
+        # Coordinators' states without a transaction under way, by producer id and epoch.
         self._ended: dict[tuple[int, int], State] = {}
-        # The transactional id of a producer id: when its epochs are used up it has another one.
+        # Transactional ids by producer id; an id gets a new producer id when the epochs are used up.
         self._names: dict[int, str] = {}
         self._turn = asyncio.Lock()
 
     def ended(self, states: Iterable[State]) -> None:
-        """Notes what coordinators say of producers that were followed, before their next start or behind it."""
+        """Records coordinators' states of earlier producers, as queried before or after their next start."""
         for state in states:
             self._names[state.producer_id] = state.transactional_id
             if state.name == NOTHING_UNDER_WAY:
@@ -76,23 +76,23 @@ class UserPartitions:
             del self._names[next(iter(self._names))]
 
     def look_at(self, partitions: Iterable[Partition]) -> None:
-        """Adds partitions to those that `heal` looks at: superseded producers have written there."""
+        """Adds partitions that superseded producers wrote to; `heal` checks them."""
         self._due.add(partitions)
 
     def is_due(self, partitions: Iterable[Partition]) -> bool:
-        """Returns whether `heal` has still to look at one of these."""
+        """Returns whether `heal` has still to check one of these partitions."""
         return any(one in self._due for one in partitions)
 
     async def heal(self, wait_s: float, unwritten: Unwritten) -> None:
-        """Writes the markers that are missing; what cannot be asked now is left for the next call. Raises nothing.
+        """Writes the missing markers. Partitions that cannot be queried now are left to the next call. Never raises.
 
-        `wait_s`: what it may take. `unwritten`: may raise Unreadable, KafkaError, OSError.
+        `wait_s`: timeout. `unwritten`: may raise Unreadable, KafkaError, OSError.
         """
         async with self._turn:
             if not self._due:
                 return
             due = list(self._due)
-            # Brokers too old to be asked are asked in vain, once an upkeep.
+            # With brokers too old for these requests, this fails once per maintenance run.
             with suppress(KafkaError, OSError, NotImplementedError, Unreadable):
                 async with asyncio.timeout(wait_s), brokers_of(self._settings, ()) as brokers:
                     later = await self._heal(brokers, due, unwritten)
@@ -100,10 +100,10 @@ class UserPartitions:
                         self._due.pop(partition, None)
 
     async def _heal(self, brokers: Brokers, due: Sequence[Partition], unwritten: Unwritten) -> list[Partition]:
-        """Returns the partitions to ask about again later."""
+        """Checks the partitions in `due`; returns those to query again later."""
         later, unproved = list[Partition](), dict[Open, str]()
         for node, led in brokers.by_leader(due).items():
-            # A topic that is gone has no readers.
+            # Partitions of a deleted topic (None) are dropped: they have no readers.
             if node is not None and node < 0:
                 later += led
             elif node is not None:
@@ -116,7 +116,10 @@ class UserPartitions:
         return later
 
     async def _heal_committed(self, brokers: Brokers, found: Iterable[Open]) -> dict[Open, str]:
-        """Returns what is not proved to be committed, of producers that were followed, with their transactional ids."""
+        """Commits the transactions that are proved to be committed.
+
+        Returns the other transactions of fenced producers, with their transactional ids.
+        """
         unproved: dict[Open, str] = {}
         for one in found:
             if (one.producer_id, one.epoch + 1) in self._ended:
@@ -126,7 +129,7 @@ class UserPartitions:
         return unproved
 
     def _followed(self, one: Open) -> str | None:
-        """Returns the transactional id of an open transaction whose producer was fenced; None: it may go on."""
+        """Returns the transactional id of an open transaction if its producer is fenced; None: it is not."""
         name = self._names.get(one.producer_id)
         ended = (state for state in self._ended.values() if state.transactional_id == name)
         return name if any(state.has_followed(one) for state in ended) else None
@@ -160,7 +163,7 @@ class UserPartitions:
 
     @contextmanager
     def _allowed(self, one: Open, what: str) -> Iterator[None]:
-        """Logs which right is missing if a marker is refused for want of it."""
+        """Logs the missing right if the brokers refuse a marker."""
         try:
             yield
         except ClusterAuthorizationFailedError:

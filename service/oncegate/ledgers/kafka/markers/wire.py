@@ -1,8 +1,7 @@
-"""Requests of Kafka's protocol that aiokafka has not: DescribeProducers, DescribeTransactions, WriteTxnMarkers, and
-Metadata with the ids of topics and this client's rights on them.
+"""Defines requests that aiokafka lacks: DescribeProducers, DescribeTransactions, WriteTxnMarkers, and newer Metadata.
 
-Each is sent in the first version that brokers from 4.0 on take (KIP-664; WriteTxnMarkers v1), Metadata in the first
-that has the ids (KIP-516) and no cluster's rights.
+Metadata has topic ids and this client's rights on topics. Each request uses the oldest version that brokers since 4.0
+accept (KIP-664; WriteTxnMarkers v1); Metadata uses the first with topic ids (KIP-516) and without cluster rights.
 """
 
 from collections.abc import Iterable
@@ -20,7 +19,7 @@ _PARTITIONS = CompactArray(("topic", _TEXT), ("partitions", CompactArray(Int32))
 
 
 def _api(key: int, version: int, asked: Schema, answered: Schema) -> Any:
-    """Returns the class of a request, which takes the fields of `asked` but for the last, its tags."""
+    """Returns a request class; its constructor takes the fields of `asked` except the last, the tags."""
 
     class Answer(Response):  # type: ignore[misc]
         API_KEY, API_VERSION, SCHEMA = key, version, answered
@@ -41,7 +40,7 @@ def _api(key: int, version: int, asked: Schema, answered: Schema) -> Any:
 
 
 class _TopicId:
-    """Reads and writes the 16 bytes of a topic's id."""
+    """Codec of a topic id, 16 bytes."""
 
     @classmethod
     def encode(cls, value: bytes) -> bytes:
@@ -159,7 +158,7 @@ _Metadata = _api(
 
 
 def describe_producers(partitions: Iterable[Partition]) -> Any:
-    """Asks the leader of these partitions for the producers that it knows of, and what each of them has open."""
+    """Returns a request for the producers of these partitions and their open transactions, for their leader."""
     numbers: dict[str, list[int]] = {}
     for topic, number in partitions:
         numbers.setdefault(topic, []).append(number)
@@ -167,12 +166,12 @@ def describe_producers(partitions: Iterable[Partition]) -> Any:
 
 
 def describe_transaction(transactional_id: str) -> Any:
-    """Asks a transactional id's coordinator for its state."""
+    """Returns a request for the state of a transactional id, for its coordinator."""
     return _DescribeTransactions([transactional_id])
 
 
 def write_marker(partition: Partition, producer: tuple[int, int], committed: bool, coordinator_epoch: int) -> Any:
-    """Ends what a producer has open in a partition, at its leader, as a coordinator does.
+    """Returns a request that ends a producer's open transaction in a partition, for its leader.
 
     `producer`: its id, and the epoch of the marker.
     """
@@ -181,5 +180,8 @@ def write_marker(partition: Partition, producer: tuple[int, int], committed: boo
 
 
 def describe_topics(topics: Iterable[str], operations: bool = False) -> Any:
-    """Asks any broker for the ids of topics, and with `operations` for this client's rights on them; makes none."""
+    """Returns a request for the metadata of topics, for any broker; creates no topic.
+
+    `operations`: includes this client's rights on them.
+    """
     return _Metadata([(bytes(16), topic, _NO_TAGS) for topic in topics], False, operations)

@@ -1,1 +1,1 @@
-"""Holds transactions over aiokafka: their batches, how they are sent, and how they end."""
+"""Kafka transactions over aiokafka: a producer, a guard that decides their outcome, and its errors."""

@@ -1,10 +1,10 @@
-"""Defines how a transaction fails, and why a producer cannot start.
+"""Defines the errors of transactions and of starting a producer.
 
-* NotWritten            nothing of it is ever visible, once the next producer of the same id has started
-  - Fenced                a newer producer has this id: nothing will be written any more
-  - Refused               nothing will be written before an operator does what the text says
+* NotWritten            nothing of it becomes visible, once the next producer of the same id has started
+  - Fenced                a newer producer has this id; all later transactions fail too
+  - Refused               fails until an operator does what the text says
   - Throttled             a quota made the brokers too slow
-  - RecordTooLarge        a partition does not take so much at once
+  - RecordTooLarge        a batch exceeds a partition's size limit
 * InDoubt               unknown whether it was committed
 * NotStarted            the brokers refuse this producer
 """
@@ -17,7 +17,7 @@ from oncegate.ledgers.kafka.partition import Partition
 
 
 class NotWritten(Exception):
-    """Nothing of the transaction is ever visible; `culprits`: the partitions that refused it or did not answer."""
+    """Nothing of the transaction becomes visible. `culprits`: the partitions that refused it or did not answer."""
 
     def __init__(self, why: str, culprits: Sequence[Partition] = ()) -> None:
         super().__init__(why)
@@ -25,30 +25,30 @@ class NotWritten(Exception):
 
 
 class Fenced(NotWritten):
-    """Nothing was written, and nothing will be: a newer producer has this transactional id."""
+    """Nothing was written, and later transactions fail too: a newer producer has this transactional id."""
 
 
 class Refused(NotWritten):
-    """Nothing was written, and nothing will be before an operator does what the text says.
+    """Nothing was written, and later transactions fail too until an operator does what the text says.
 
-    A right is missing, or brokers and client do not trust one another. `culprits`: where a topic's right is missing.
+    A right is missing, or brokers and client do not trust each other. `culprits`: partitions whose topic lacks a right.
     """
 
 
 class Throttled(NotWritten):
-    """Nothing was written: a quota made the brokers too slow. A later try may pass; the text says what mends it."""
+    """Nothing was written: a quota made the brokers too slow. Retriable; the text names the quota."""
 
 
 class RecordTooLarge(NotWritten):
-    """Nothing was written: a partition does not take so much at once. The text says which limit; others take theirs."""
+    """Nothing was written: a batch exceeds a partition's size limit, which the text names."""
 
 
 class NotStarted(KafkaError):  # type: ignore[misc]
     """The brokers refuse this producer until an operator does what the text says.
 
-    An earlier transaction in doubt stays in doubt.
+    An earlier transaction in doubt remains in doubt.
     """
 
 
 class InDoubt(Exception):
-    """Unknown whether the transaction was committed: a start under the same id ends it, then reading shows it."""
+    """Unknown whether the transaction was committed: start the same id, which ends it, then read the topic."""

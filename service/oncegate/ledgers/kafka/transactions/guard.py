@@ -1,9 +1,9 @@
-"""Guards transactions: each is committed, not written, or reported to be in doubt.
+"""Determines the outcome of each transaction: committed, not written, or in doubt.
 
-A transaction of which a batch was refused must not be committed, and an EndTxn must not be sent again in the same
-epoch after its answer is lost: brokers before KIP-890 would then show records that were never committed. A guard is
-therefore one producer under one transactional id for as long as every transaction succeeds. After any failure it is
-closed without flushing, and its owner starts the next one under another id.
+A transaction with a refused batch must not be committed. An EndTxn whose answer is lost must not be sent again in the
+same epoch: brokers before KIP-890 would then show records that were never committed. A guard therefore uses one
+producer under one transactional id only while every transaction succeeds. After any failure it is closed without
+flushing, and its owner starts the next guard under another id.
 """
 
 import asyncio
@@ -25,9 +25,9 @@ from oncegate.ledgers.kafka.transactions.sending import Batch, Batches, Sending,
 from oncegate.ledgers.kafka.watch import DEFAULT_DEADLINES, Deadlines, Watch
 from oncegate.ledgers.uncancelled import uncancelled
 
-# What is on its way at most, of all partitions together, beside the batch that is handed over next.
+# Maximum of unanswered bytes, over all partitions.
 IN_FLIGHT_BYTES = 16 << 20
-# For how long a producer may write nothing: brokers forget its transactional id after days (seven, if nothing is set).
+# Maximum idle time of a producer; brokers forget its transactional id after days (seven by default).
 IDLE_S = 3_600.0
 _PORT_HINT = "if they are up, check that security_protocol is the port's"
 
@@ -35,10 +35,10 @@ Then = Callable[[list[int]], Sequence[Batch]]
 
 
 class Guard:
-    """Commits transactions of batches under one transactional id, one at a time, until one of them fails.
+    """Commits transactions under one transactional id, one at a time, until one fails.
 
-    `settings`: aiokafka's arguments of connections and security. Use `start` first and `close` last.
-    `in_flight_bytes`: the most that is sent without an answer; one batch may be larger.
+    `settings`: aiokafka's arguments for connections and security. Call `start` first and `close` last.
+    `in_flight_bytes`: maximum of unanswered bytes; a single batch may be larger.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Guard:
         self._in_flight_bytes = in_flight_bytes
         self._watch = Watch(settings)
         self._producer = Producer(self._watch, settings, transactional_id, deadlines.transaction_ms)
-        # Until it has started, and after a bad end.
+        # True before `start` and after a failure.
         self.closed = True
         self._turn = asyncio.Lock()
         self._used_s = 0.0
@@ -63,9 +63,9 @@ class Guard:
 
         Only a commit proves that this is the newest producer.
 
-        Raises, and is closed then:
+        Raises, and closes the guard:
             NotStarted: the brokers refuse it: a password, a certificate or a right is missing; the text says which.
-            KafkaError, OSError, TimeoutError: they cannot be reached, or fail.
+            KafkaError, OSError, TimeoutError: the brokers cannot be reached, or failed.
         """
         until = now_s() + self._deadlines.start_ms / 1000
         try:
@@ -83,27 +83,29 @@ class Guard:
 
     @property
     def is_worn(self) -> bool:
-        """Whether the next transaction needs another producer: it was closed, lost a broker, or was idle for `IDLE_S`.
+        """True if the next transaction needs another producer: it was closed, lost a broker, or was idle for `IDLE_S`.
 
-        A restarted broker may have forgotten the last transaction's markers, and an abort of the next one would then
-        undo the last one too.
+        A restarted broker may have forgotten the last transaction's markers. An abort of the next one would then undo
+        both.
         """
         is_forgotten = now_s() > self._used_s + IDLE_S
         return self.closed or self._watch.has_been_cut or is_forgotten
 
     async def commit(self, batches: Batches, then: Then = lambda _: ()) -> list[int]:
-        """Writes the batches as one transaction; returns the first offset of each, −1 if the broker did not return it.
+        """Writes the batches as one transaction. Cancelling the caller does not stop it.
 
-        Batches from an iterator are taken as earlier ones are answered, so that they need not be in memory together.
-        An error of the iterator ends the transaction as NotWritten does, and is raised unchanged. `then` gets the
-        offsets of `batches`, and returns batches that are written after them in the same transaction; a NotWritten
-        that it raises ends the transaction. A cancelled caller does not stop it.
+        Args:
+            batches: an iterator is consumed as batches are answered, so they need not be in memory together. Its
+                errors end the transaction as NotWritten does, and are raised unchanged.
+            then: receives the offsets of `batches`; returns batches written after them in the same transaction. Its
+                NotWritten ends the transaction.
 
-        Raises:
-            NotWritten, Fenced, Refused, Throttled: certain: nothing of it is ever visible once the next guard has
-                started.
-            InDoubt: unknown. After each of these this guard is closed.
-            RuntimeError: it was closed before; nothing was sent.
+        Returns the first offset of each batch; −1 if the broker did not return it.
+
+        Raises, and closes the guard:
+            NotWritten, Fenced, Refused, Throttled: nothing becomes visible, once the next guard has started.
+            InDoubt: effect unknown.
+            RuntimeError: the guard was already closed; nothing was sent.
         """
         return await uncancelled(self._commit(batches, then))
 
@@ -132,7 +134,7 @@ class Guard:
         return offsets + await self._send(then(offsets), last)
 
     async def _send(self, batches: Batches, last: float) -> list[int]:
-        """Waits for each batch's own outcome: a commit would succeed without it."""
+        """Sends the batches and waits for each one's answer: a commit would succeed despite a refused batch."""
         send_s = self._deadlines.send_ms / 1000
         sending = Sending(self._in_flight_bytes, lambda: self._watch.goes_on(send_s, last))
         try:

@@ -1,7 +1,7 @@
-"""Writes record batches by Kafka's own requests, in transactions or without: partitions, batches, one EndTxn.
+"""Writes record batches with Kafka's own requests, with or without transactions.
 
-aiokafka's producer would commit a transaction of which a batch was refused, send EndTxn again in the same epoch when
-its answer is lost, and cannot be closed without flushing.
+Replaces aiokafka's producer, which commits a transaction despite a refused batch, sends EndTxn again in the same epoch
+if its answer is lost, and cannot be closed without flushing.
 """
 
 import asyncio
@@ -38,11 +38,11 @@ from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.transactions.sending import Batch
 from oncegate.ledgers.kafka.watch import Watch
 
-# Before the same is asked again, of brokers that choose a leader or a coordinator.
+# Retry delay while a leader or coordinator is being elected.
 _BACKOFF_S = 0.1
-# Where the markers of the last transaction are still being written, which takes some milliseconds.
+# Retry delay while the last transaction's markers are being written, which takes some milliseconds.
 _MARKERS_S = 0.001
-# What a broker may take for its replicas to have a batch.
+# Timeout of a broker for replicating a batch.
 _REPLICAS_MS = 30_000
 _AGAIN = (
     CoordinatorLoadInProgressError,
@@ -54,11 +54,11 @@ _AGAIN = (
 
 
 class Producer:
-    """Writes batches in the order of each partition, with one request at a time under way to each broker.
+    """Writes batches in order within each partition, with at most one request in flight to each broker.
 
-    `watch`: gets connections and answers. `settings`: aiokafka's arguments of connections and security. With a
-    `transactional_id` each batch belongs to a transaction, without one it is written by itself. Retriable errors are
-    retried without end: the owner bounds the time. Use `start` first and `drop` last.
+    `watch`: receives connections and answers. `settings`: aiokafka's arguments for connections and security. With a
+    `transactional_id`, batches belong to a transaction. Retriable errors are retried forever: the caller sets the
+    timeout. Call `start` first and `drop` last.
     """
 
     def __init__(
@@ -70,20 +70,20 @@ class Producer:
         self._coordinator: int | None = None
         self._producer_id = self._epoch = -1
         self._sequences: dict[Partition, int] = {}
-        # Those that the coordinator knows to be of the transaction.
+        # Partitions added to the transaction at the coordinator.
         self._added: set[Partition] = set()
         self._queues: dict[Partition, deque[tuple[bytearray, asyncio.Future[int]]]] = {}
         # Brokers that have a request to answer, and the partitions whose first batch is in one.
         self._busy: set[int] = set()
         self._sent: set[Partition] = set()
         self._is_adding = False
-        # Why it takes no more batches.
+        # The error that `send` raises from now on.
         self._stopped: KafkaError | None = None
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Connects, then fences every earlier producer of the same id and ends its transaction. KafkaError."""
+        """Connects, then fences every earlier producer of the same id and ends its transaction. Raises KafkaError."""
         await self._client.bootstrap()
         if self._id is not None:
             answer = await self._ask_coordinator(
@@ -93,14 +93,14 @@ class Producer:
         self._spawn(self._pump())
 
     async def partitions_of(self, topic: str) -> set[int]:
-        """Returns the numbers of a topic's partitions; KafkaError: there is no such topic, or it is hidden."""
+        """Returns the numbers of a topic's partitions. Raises KafkaError: the topic does not exist or is hidden."""
         return await self._client.partitions_of(topic)
 
     async def send(self, batch: Batch) -> "asyncio.Future[int]":
-        """Queues a batch; the future is the offset of its first record, −1 if the broker did not return it.
+        """Queues a batch; the future resolves to its first offset, or −1 if the broker did not return it.
 
-        KafkaError: the topic does not exist or is hidden, or the producer was dropped or has failed; nothing was
-        sent.
+        Raises KafkaError: the topic does not exist or is hidden, or the producer was dropped or has failed. Nothing
+        was sent.
         """
         partition, count = batch.partition, batch.encoded.record_count()
         await self._client.partitions_of(partition.topic)
@@ -117,9 +117,10 @@ class Producer:
         return future
 
     async def end(self) -> None:
-        """Commits the transaction by one EndTxn that is never sent again; sends nothing for an empty one.
+        """Commits the transaction with one EndTxn, without retries; sends nothing if the transaction is empty.
 
-        ProducerFenced, TransactionalIdAuthorizationFailed: answered, so nothing is committed. KafkaError: unknown.
+        Raises ProducerFenced, TransactionalIdAuthorizationFailed: not committed. Effect unknown when another
+        KafkaError is raised.
         """
         if self._added:
             self._added.clear()
@@ -129,7 +130,7 @@ class Producer:
             self._require(for_code(answer.error_code))
 
     async def drop(self) -> None:
-        """Closes connections and tasks without flushing; batches without an answer have no outcome."""
+        """Closes connections and tasks without flushing; the outcome of unanswered batches is unknown."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -143,19 +144,19 @@ class Producer:
         task.add_done_callback(self._done)
 
     def _done(self, task: "asyncio.Task[None]") -> None:
-        """Stops the producer if a task met an unexpected error."""
+        """Stops the producer if a task failed unexpectedly."""
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._stop(KafkaError(repr(error)))
 
     def _stop(self, why: KafkaError) -> None:
-        """Fails everything in the queues, and later batches."""
+        """Fails all queued and later batches."""
         self._stopped = self._stopped or why
         for queue in self._queues.values():
             self._fail(queue, why)
 
     async def _pump(self) -> None:
-        """Sends the first queued batch of each partition to each broker that has no request to answer."""
+        """Sends the first queued batch of each partition to each leader that has no request in flight."""
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -165,7 +166,7 @@ class Producer:
                 self._is_adding = True
                 self._spawn(self._add([one for one in queued if one not in self._added]))
             by_node: dict[int, list[Partition]] = {}
-            # What is on its way to a leader of before is not sent to the next one.
+            # A batch in flight to a former leader is not sent to the new one.
             for partition in [one for one in ready if one not in self._sent]:
                 by_node.setdefault(self._client.leader_of(partition), []).append(partition)
             for node, partitions in by_node.items():
@@ -175,7 +176,7 @@ class Producer:
                     self._spawn(self._produce(node, partitions))
 
     async def _add(self, partitions: list[Partition]) -> None:
-        """Adds partitions to the transaction before they are written; batches of others are written meanwhile."""
+        """Adds partitions to the transaction; batches for other partitions are sent meanwhile."""
         topics: dict[str, list[int]] = {}
         for topic, number in partitions:
             topics.setdefault(topic, []).append(number)
@@ -195,7 +196,10 @@ class Producer:
         self._wake.set()
 
     async def _ask_coordinator(self, request: Any, codes_of: Any, markers_s: float = _BACKOFF_S) -> Any:
-        """Retries until it succeeds; `markers_s`: the pause while markers of an earlier transaction are written."""
+        """Retries a request to the coordinator until it succeeds; returns the answer.
+
+        `markers_s`: retry delay while the markers of an earlier transaction are being written.
+        """
         while True:
             try:
                 node = await self._found_coordinator()
@@ -236,13 +240,13 @@ class Producer:
             raise self._error(kind)
 
     def _error(self, kind: type[KafkaError], *named: str) -> KafkaError:
-        """Returns the error of an answer; an invalid epoch means a newer producer of the id."""
+        """Returns the error for an error code; an invalid epoch means that a newer producer has the id."""
         if kind is InvalidProducerEpoch:
             return ProducerFenced()
         return kind(self._id) if kind is TransactionalIdAuthorizationFailed else kind(*named)
 
     async def _produce(self, node: int, partitions: list[Partition]) -> None:
-        """Writes the first batch of each partition; batches to be sent again stay in their queues."""
+        """Sends the first batch of each partition to its leader; batches to be retried stay queued."""
         topics: dict[str, list[tuple[int, bytearray]]] = {}
         for topic, number in partitions:
             topics.setdefault(topic, []).append((number, self._queues[Partition(topic, number)][0][0]))
@@ -266,22 +270,22 @@ class Producer:
         self._wake.set()
 
     def _answered(self, partition: Partition, kind: type[KafkaError], offset: int) -> bool:
-        """Takes the answer for a batch; False: it is to be sent again."""
+        """Handles the answer for a batch; returns False if it must be sent again."""
         if not self._queues[partition]:
-            return True  # it failed meanwhile, with all the others
+            return True  # the whole queue has failed meanwhile
         if kind is not DuplicateSequenceNumber and kind.errno:
             if kind.retriable:
                 return False
             self._fail(self._queues[partition], self._error(kind, partition.topic))
             return True
-        # The broker has a batch that comes twice, and may not know where: then it says −1.
+        # For a duplicate, the broker already has the batch, and may return −1 as its offset.
         _, future = self._queues[partition].popleft()
         if not future.done():
             future.set_result(offset)
         return True
 
     def _fail(self, queue: deque[tuple[bytearray, asyncio.Future[int]]], error: KafkaError) -> None:
-        """Fails a partition's queue: batches after a gap in sequences would be refused."""
+        """Fails all batches of a queue: after a gap in the sequence, brokers would refuse the rest."""
         while queue:
             _, future = queue.popleft()
             if not future.done():
@@ -290,7 +294,7 @@ class Producer:
 
 
 def _codes_of(answer: Any) -> list[int]:
-    """Returns the errors of partitions but those that the caller handles: forbidden topics, and the rest."""
+    """Returns the partitions' error codes except those that `_add` handles: unauthorized, and not attempted."""
     codes = [code for _, errors in answer.errors for _, code in errors]
     return [code for code in codes if not _is_refused(code) and code != OperationNotAttempted.errno]
 

@@ -1,4 +1,4 @@
-"""Holds the batches of a transaction, and follows their answers: what may be sent, was answered, was refused."""
+"""Tracks the batches of a transaction: bounds the bytes in flight, and records which are answered or refused."""
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Collection, Sequence
@@ -15,7 +15,7 @@ from oncegate.ledgers.kafka.watch import Deadlines
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Carries records for one partition."""
+    """A record batch and its partition."""
 
     partition: Partition
     encoded: RecordBatch
@@ -25,7 +25,7 @@ Batches = Sequence[Batch] | AsyncIterable[Batch]
 
 
 async def each_of(batches: Batches) -> AsyncIterator[Batch]:
-    """Yields the batches in their order, whether they are all there or come one after the other."""
+    """Yields the batches of a sequence or an async iterable."""
     if isinstance(batches, AsyncIterable):
         async for batch in batches:
             yield batch
@@ -35,9 +35,9 @@ async def each_of(batches: Batches) -> AsyncIterator[Batch]:
 
 
 class Sending:
-    """Holds a future for each queued batch, and the bytes of those without an answer.
+    """Futures of the queued batches of a transaction, and their unanswered bytes.
 
-    `bytes_max`: the most without an answer; one batch may be larger. `goes_on` is called for each answer.
+    `bytes_max`: maximum of unanswered bytes; a single batch may be larger. `goes_on`: called for each written batch.
     """
 
     def __init__(self, bytes_max: int, goes_on: Callable[[], None]) -> None:
@@ -49,7 +49,7 @@ class Sending:
         self._next: Partition | None = None
 
     async def room_for(self, batch: Batch) -> None:
-        """Waits until a batch fits beside the unanswered ones; raises the error of an earlier batch."""
+        """Waits until a batch fits within `bytes_max`. Raises the error of an earlier batch."""
         self._next = batch.partition
         while self._unanswered and sum(self._unanswered.values()) + batch.encoded.size() > self._bytes_max:
             answered, _ = await asyncio.wait(self._unanswered, return_when=asyncio.FIRST_COMPLETED)
@@ -58,7 +58,7 @@ class Sending:
                 future.result()
 
     def add(self, batch: Batch, future: "asyncio.Future[Any]") -> None:
-        """Takes a batch that was handed over."""
+        """Adds a batch that was queued at the producer."""
         size_bytes = batch.encoded.size()
         self._sent.append((batch.partition, size_bytes, future))
         self._unanswered[future] = size_bytes
@@ -71,23 +71,23 @@ class Sending:
             self._goes_on()
 
     def progress(self, deadlines: Deadlines) -> str:
-        """Says how far it came, and what lets a transaction take longer."""
+        """Describes how much was written before the timeout, and which options raise it."""
         return (
             f"after {self.answered_bytes} bytes no batch was answered within send_ms={deadlines.send_ms}, or not all "
             f"within {deadlines.sending_ms} ms (transaction_ms - commit_ms): raise them, or write smaller batches"
         )
 
     async def offsets(self) -> list[int]:
-        """Waits for all answers; the first offset of each batch."""
+        """Waits for all answers, and returns the first offset of each batch. Raises the first error."""
         return list(await asyncio.gather(*(future for *_, future in self._sent)))
 
     def partitions(self, topics: Collection[str]) -> list[Partition]:
-        """The partitions of these topics that were handed over, or were to be next."""
+        """Returns the partitions of these topics among those of the queued batches and the next one."""
         all_of_them = [*(partition for partition, *_ in self._sent), *([] if self._next is None else [self._next])]
         return [partition for partition in dict.fromkeys(all_of_them) if partition.topic in topics]
 
     def too_large(self) -> RecordTooLarge:
-        """Returns the error for the batches refused for their size; those without an answer were not refused."""
+        """Returns the error for the batches that were refused for their size."""
         refused = [(partition, size_bytes) for partition, size_bytes, future in self._sent if _is_too_large(future)]
         (topic, number), size_bytes = refused[0]
         why = (
@@ -98,16 +98,15 @@ class Sending:
         return RecordTooLarge(why, list(dict.fromkeys(partition for partition, _ in refused)))
 
     def culprits(self) -> list[Partition]:
-        """Returns the partitions that refused a batch or did not answer; else that of the batch next to be queued."""
+        """Returns the partitions that refused a batch or did not answer; if there are none, the next batch's."""
         found = [partition for partition, _, future in self._sent if failed(future)]
         return list(dict.fromkeys(found)) or ([] if self._next is None else [self._next])
 
 
 def failed(future: "asyncio.Future[Any]") -> bool:
-    """Returns whether it has an error or no end yet; retrieves the error, so that it is not logged."""
+    """Returns True for a future that is pending, cancelled or has an error; retrieves it, so it is not logged."""
     return not future.done() or future.cancelled() or future.exception() is not None
 
 
 def _is_too_large(future: "asyncio.Future[Any]") -> bool:
-    """Whether a batch was answered, and refused for its size."""
     return future.done() and not future.cancelled() and isinstance(future.exception(), MessageSizeTooLargeError)
