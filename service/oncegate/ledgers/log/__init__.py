@@ -1,14 +1,14 @@
-"""The embedded ledger: an append-only log of our own below a data folder.
+"""The embedded ledger: Oncegate's own append-only log in a data folder.
 
-ledgers    the ledgers of a data folder: opened, created, kept up
-data_dir   the data folder: its owner, namespaces, list of ledgers, witness
+ledgers    opens, creates and maintains the ledgers of a data folder
+data_dir   the data folder: its owner, namespaces, list of ledgers and rollback check (`witness`)
 ledger     one owner's handle: append, replay, compact, fetch
-strands    threads that all ledgers share
-locks      one owner of a folder
-disk       the only code that touches files, so that tests can record it or make it fail
-opening/   create, scan and recovery: judge first, then repair and own; replay of entries
-files/     the bytes: frames in segments, outputs, snapshots, witness, keys, the list, garbage
-admin/     what a person does with a data folder: init, accept, backup, restore, verify, dump
+strands    thread pools shared by all ledgers
+locks      exclusive ownership of a folder
+disk       the only code that touches files, so that tests can record its calls or make them fail
+opening/   create; scan and recovery (verify everything, then repair and own); replay of entries
+files/     the file formats: frames in segments, outputs, snapshots, keys, the list; removal of unneeded files
+admin/     operator commands on a data folder: init, accept, backup, restore, verify, dump
 """
 
 from oncegate.ledgers.log.admin.backup import backup

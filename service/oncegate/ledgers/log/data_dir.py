@@ -1,12 +1,12 @@
-"""The data folder: one owner, its namespaces, the list of ledgers and the witness beside it.
+"""The data folder: one owner, its namespaces, the list of ledgers and the rollback check (`witness`) beside it.
 
     <data>/LEDGERS  OWNER                     <data>.witness/LEDGERS
     <data>/<namespace>/key                    <data>.witness/<namespace>.witness
     <data>/DELETED/                           <data>.witness/DELETED/
     <data>/<namespace>/0/00000001.seg  outputs/  aside/  runs/
 
-A ledger is made whole, then its witness, then the witness's list names it, then the folder's own. So the folder
-never lists what its witness does not, and what the witness lists and the folder does not hold is gone, or deleted.
+Creation goes in this order: the whole ledger, its witness, the witness's list, the folder's list. The folder therefore
+never lists a ledger that its witness does not. A ledger that only the witness lists was deleted or lost.
 """
 
 import shutil
@@ -27,14 +27,14 @@ from oncegate.ledgers.log.reserve import RESERVE_NAME
 from oncegate.ledgers.witness import ACCEPT, WITNESS_SUFFIX, witness_path
 
 DEFAULT = "default"
-BACKUP_NAME = "BACKUP"  # the list that a backup has in place of a data folder's
-# What may stand in a folder that is as good as empty.
+BACKUP_NAME = "BACKUP"  # a backup's list; it replaces a data folder's LEDGERS
+# Names that a folder may contain and still count as empty.
 _NOTHING = frozenset({"lost+found", OWNER_NAME, LIST_NAME + TEMPORARY})
 
 
 @contextmanager
 def ledger_errors(shown: str) -> Iterator[None]:
-    """Turns the system's errors into ours, with the folder's name: LedgerFull without room, else LedgerDown."""
+    """Converts system errors, naming the folder: a full disk raises LedgerFull, any other error LedgerDown."""
     try:
         yield
     except (NoRoom, OSError) as error:
@@ -45,7 +45,7 @@ def ledger_errors(shown: str) -> Iterator[None]:
 
 
 def _reason(error: NoRoom | OSError, shown: str) -> str:
-    """What the system says, and of which path, unless that is the folder itself, which is named already."""
+    """Returns the system's error text and the path it concerns; omits the path when it is the folder itself."""
     if not isinstance(error, OSError) or error.strerror is None:
         return str(error)
     path = str(error.filename or "")
@@ -54,39 +54,39 @@ def _reason(error: NoRoom | OSError, shown: str) -> str:
 
 @dataclass(frozen=True)
 class Refused:
-    """Names a ledger that a verb went past, and why."""
+    """A ledger that a command skipped, and the reason."""
 
     namespace: str
     error: OncegateError
 
 
 def _missing(*folders: Path) -> list[Path]:
-    """These folders and those above them that are not there, the deepest first."""
+    """Returns the given folders and parents that do not exist, deepest first."""
     found = {path for folder in folders for path in (folder, *folder.parents) if not path.exists()}
     return sorted(found, key=lambda path: len(path.parts), reverse=True)
 
 
 class DataDir:
-    """Both folders, locked. Made by `take`; all methods block."""
+    """The data folder and its witness folder. `take` locks both. All methods block."""
 
     def __init__(self, folder: str, witness: str | None, disk: Disk) -> None:
-        """`folder` as the user wrote it. BadRequest: the witness lies inside."""
+        """`folder` as the user wrote it. Raises BadRequest if the witness folder is inside the data folder."""
         self.shown = f"data folder {folder}"
         self.root = Path(folder).absolute()
         self.witness = Path(witness).absolute() if witness else self.root.with_name(self.root.name + ".witness")
         self.disk = disk
         self.ledgers: dict[str, bytes] = {}
         self.locks: list[FolderLock] = []
-        # Folders that were not there before `take`, the deepest first.
+        # Folders that `take` creates, deepest first.
         self._made: list[Path] = []
         if self.witness.is_relative_to(self.root):
             raise BadRequest(f"the witness {self.witness} lies in the {self.shown}: what takes one would take both")
 
     def take(self, create: bool) -> bool:
-        """Lock, compare the two lists, make what is new; True when it is all new.
+        """Locks both folders, compares their lists and creates a new data folder; returns True if it is new.
 
-        NotFound: nothing is there, and `create` is false. LedgerBusy, LedgerDamaged: nothing was changed. After any
-        other error nothing is left of what is new.
+        Raises NotFound when nothing exists and `create` is false. On NotFound, LedgerBusy and LedgerDamaged nothing was
+        changed. After any other error everything that was newly created is removed.
         """
         self._made = _missing(self.root, self.witness)
         with ledger_errors(self.shown), ExitStack() as on_error:
@@ -110,7 +110,7 @@ class DataDir:
         return new
 
     def _go_on(self, listed: dict[str, bytes], witnessed: dict[str, bytes]) -> None:
-        """Ends the creation or the deletions that a crash cut short."""
+        """Finishes a creation or deletion that a crash interrupted."""
         for name in witnessed.keys() - self.ledgers.keys():
             set_witness_aside(self.disk, self.witness, name, witnessed[name])
         if self.ledgers != listed:
@@ -119,12 +119,14 @@ class DataDir:
             write_list(self.disk, self.witness, self.ledgers)
 
     def look(self) -> None:
-        """Take over the two lists without a lock, if they agree; nothing is made. NotFound, LedgerDamaged."""
+        """Adopts the two lists without locking, if they agree; creates nothing. Raises NotFound, LedgerDamaged."""
         with ledger_errors(self.shown):
             self._judge(self._listed() if self.root.is_dir() else {}, self._witnessed(), create=False)
 
     def lock_listed(self) -> dict[str, bytes]:
-        """Lock both folders, whatever the witness says, and return the folder's own list, without what was deleted."""
+        """Locks both folders without consulting the witness's list; returns the folder's own list minus deleted
+        ledgers.
+        """
         if not self.root.is_dir():
             return {}
         self._lock(self.root, self.shown)
@@ -136,11 +138,11 @@ class DataDir:
         return kept
 
     def _kept(self, ledgers: dict[str, bytes]) -> dict[str, bytes]:
-        """Those of a list that were not deleted."""
+        """Filters out deleted ledgers."""
         return {name: ledger for name, ledger in ledgers.items() if not is_deleted(self.root, name, ledger)}
 
     def _begin(self) -> None:
-        """Empty lists first: what a crash leaves after that is known to be unfinished."""
+        """Writes empty lists first, so that whatever a crash leaves after that is known to be unfinished."""
         make_folders(self.disk, self.witness)
         if len(self.locks) == 1:
             self._lock(self.witness, f"witness {self.witness}")
@@ -149,7 +151,9 @@ class DataDir:
         self.create(DEFAULT)
 
     def take_back(self) -> None:
-        """Removes what `take` has just made, where all is new and no ledger was opened; of folders that are locked."""
+        """Removes everything that `take` has just created; only for a new data folder, still locked, with no ledger
+        opened.
+        """
         shutil.rmtree(self.root / DEFAULT, ignore_errors=True)
         shutil.rmtree(self.root / f"{UNFINISHED}{DEFAULT}", ignore_errors=True)
         ours = [self.root / name for name in (RESERVE_NAME, LIST_NAME, OWNER_NAME)]
@@ -162,13 +166,13 @@ class DataDir:
         self._remove_made()
 
     def _remove_made(self) -> None:
-        """Removes the folders that `take` made, as far as they are empty: somebody else may have come first."""
+        """Removes the folders that `take` created if they are empty; another process may already use them."""
         for folder in self._made:
             with suppress(OSError):
                 folder.rmdir()
 
     def release(self) -> None:
-        """Lets go of both locks; no effect when none is held."""
+        """Releases both locks; no effect when none is held."""
         while self.locks:
             self.locks.pop().close()
 
@@ -176,7 +180,7 @@ class DataDir:
         self.locks.append(FolderLock(path, shown))
 
     def _listed(self) -> dict[str, bytes]:
-        """The folder's own list; empty when the folder is as good as empty."""
+        """Returns the folder's own list; empty if the folder counts as empty. Raises BadRequest, LedgerDamaged."""
         found = read_list(self.disk, self.root)
         if found is None and (self.root / BACKUP_NAME).exists():
             raise BadRequest(
@@ -190,16 +194,17 @@ class DataDir:
         return found or {}
 
     def _witnessed(self) -> dict[str, bytes]:
-        """The witness's list; empty when there is no witness at all."""
+        """Returns the witness's list; empty if there is no witness. Raises LedgerDamaged."""
         found = read_list(self.disk, self.witness) if self.witness.is_dir() else None
         if found is None and self.witness.is_dir() and any(self.witness.glob("*" + WITNESS_SUFFIX)):
             raise LedgerDamaged(f"the witness {self.witness} has lost its list of ledgers; put it back from a copy")
         return found or {}
 
     def _judge(self, listed: dict[str, bytes], witnessed: dict[str, bytes], create: bool) -> bool:
-        """True when neither list names a ledger; else take over what the witness names, where any of it is here.
+        """Returns True when neither list names a ledger; otherwise adopts the witness's list if any of its ledgers
+        exists.
 
-        A listed ledger without its folder is refused by its name, when it is opened (`whole_paths`).
+        A listed ledger without its folder is rejected later by `whole_paths`, when it is opened.
         """
         if not listed and not witnessed:
             self._require_outside()
@@ -236,13 +241,17 @@ class DataDir:
         )
 
     def _require_outside(self) -> None:
-        """BadRequest where a new folder would lie in another data folder, or in a witness: each is of one gateway."""
+        """Raises BadRequest if a new folder would be inside another data or witness folder: each belongs to one
+        gateway.
+        """
         for folder in (*self.root.parents, *self.witness.parents):
             if (folder / LIST_NAME).is_file():
                 raise BadRequest(f"{self.shown} would lie in {folder}, which has ledgers of its own; name another")
 
     def chosen(self, only: str | None) -> list[str]:
-        """Returns the namespaces that a verb is for, sorted: all that are listed, or `only`. NotFound: it is not."""
+        """Returns the namespaces that a command covers, sorted: all listed ones, or `only`. Raises NotFound: not
+        listed.
+        """
         if only is None:
             return sorted(self.ledgers)
         if only not in self.ledgers:
@@ -251,7 +260,7 @@ class DataDir:
         return [only]
 
     def create(self, namespace: str, key: bytes | None = None) -> None:
-        """Make an empty ledger, with this key or a new one; no effect when it exists."""
+        """Creates an empty ledger, with this key or a new one; no effect if it exists."""
         if namespace in self.ledgers:
             return
         with ledger_errors(self.shown):
@@ -262,9 +271,9 @@ class DataDir:
         self.ledgers = ledgers
 
     def delete(self, namespace: str) -> None:
-        """Move a ledger aside that nobody has open; what an earlier call has left undone is done.
+        """Moves an unopened ledger to DELETED; completes an earlier call that was interrupted.
 
-        NotFound, LedgerBusy, LedgerFull: nothing was changed. LedgerDown: unknown, repeat it.
+        On NotFound, LedgerBusy and LedgerFull nothing was changed. Effect unknown on LedgerDown: repeat the call.
         """
         ledger = self.paths(namespace).ledger
         others = {name: listed for name, listed in self.ledgers.items() if name != namespace}
@@ -282,16 +291,16 @@ class DataDir:
         self.ledgers = others
 
     def was_deleted(self, namespace: str) -> bool:
-        """Tells whether a ledger that was there at the last look has been deleted since."""
+        """Returns whether a ledger was deleted after the lists were last read."""
         return is_deleted(self.root, namespace, self.ledgers[namespace])
 
     def require(self) -> None:
-        """LedgerFenced unless both folders are still those that were locked."""
+        """Raises LedgerFenced unless both paths still name the folders that were locked."""
         for lock in self.locks:
             lock.require()
 
     def whole_paths(self, namespace: str) -> LedgerPaths:
-        """Returns the paths of a ledger whose folder is there. Raises NotFound; LedgerDamaged: the folder is gone."""
+        """Returns the paths of a ledger. Raises NotFound; LedgerDamaged if its folder is gone."""
         paths = self.paths(namespace)
         if not self._is_there(namespace):
             ask = f"DELETE /v1/namespaces/{namespace}?confirm={namespace}"

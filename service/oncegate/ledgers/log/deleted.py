@@ -1,12 +1,14 @@
-"""Where deleted ledgers lie: moved aside, whole, until a person removes them.
+"""Deletion of ledgers: the whole ledger is moved to DELETED, and an operator removes it later.
 
     <data>/DELETED/<namespace>.<ledger id>/   the whole folder
     <data>.witness/DELETED/<namespace>.<ledger id>.witness
 
-1. the folder is moved: from now on the ledger is deleted, whatever the lists say   2. its witness
-3. the folder's own list no longer names it   4. the witness's list no longer names it
+1. Move the folder. From then on the ledger is deleted, even if a list still names it.
+2. Move its witness.
+3. Remove the ledger from the folder's own list.
+4. Remove it from the witness's list.
 
-A start goes on where a crash came between these.
+After a crash between two steps, the next start performs the remaining ones.
 """
 
 from pathlib import Path
@@ -16,24 +18,25 @@ from oncegate.ledgers.log.locks import FolderLock
 from oncegate.ledgers.log.opening.recovery import SHARD_NAME
 from oncegate.ledgers.witness import witness_path
 
-DELETED_NAME = "DELETED"  # in capitals, which no namespace can be
+DELETED_NAME = "DELETED"  # upper case, which no namespace can have
 
 
 def deleted_path(root: Path, namespace: str, ledger: bytes) -> Path:
-    """Returns where the folder of a ledger lies once it is deleted: a name that no other ledger ever has."""
+    """Returns the path to which a deleted ledger is moved; unique because the ledger id is part of it."""
     return root / DELETED_NAME / f"{namespace}.{ledger.hex()}"
 
 
 def is_deleted(root: Path, namespace: str, ledger: bytes) -> bool:
-    """Tells whether a ledger was deleted, though a list may still name it."""
+    """Returns whether a ledger was deleted, even if a list still names it."""
     return deleted_path(root, namespace, ledger).is_dir()
 
 
 def set_aside(disk: Disk, root: Path, witness: Path, namespace: str, ledger: bytes) -> None:
-    """Moves a ledger's folder (step 1), durably; no effect where it was moved. LedgerBusy: somebody owns it; OSError.
+    """Moves a ledger's folder (step 1), durably; no effect if it is already moved. Raises LedgerBusy (it is open),
+    OSError.
 
-    Room is taken before it, so that a full disk refuses while nothing is changed. Of a folder that is gone an empty one
-    is made where it would be: with it the ledger is deleted.
+    The target folders are created first, so that a full disk fails the call before anything changes. If the ledger's
+    folder is missing, an empty target folder is created: its existence marks the ledger as deleted.
     """
     aside = deleted_path(root, namespace, ledger)
     if aside.is_dir():
@@ -54,7 +57,7 @@ def set_aside(disk: Disk, root: Path, witness: Path, namespace: str, ledger: byt
 
 
 def set_witness_aside(disk: Disk, witness: Path, namespace: str, ledger: bytes) -> None:
-    """Moves a deleted ledger's witness (step 2), durably; no effect where it was moved. OSError."""
+    """Moves a deleted ledger's witness (step 2), durably; no effect if it is already moved. Raises OSError."""
     path, folder = witness_path(witness, namespace), witness / DELETED_NAME
     if path.exists():
         make_folders(disk, folder)

@@ -1,6 +1,6 @@
 """The embedded ledger: one append is one frame, one write and one sync, plus one sync per output file.
 
-A compaction writes its snapshot beside the appends; only its frame waits its turn among them.
+A compaction writes its snapshot concurrently with appends; only its frame is queued among them.
 """
 
 import asyncio
@@ -28,10 +28,11 @@ T = TypeVar("T")
 
 
 class LogLedger:
-    """Implements `ports.Ledger` and `ports.Outputs` over one folder. Made by `LogLedgers.open`.
+    """The implementation of `ports.Ledger` and `ports.Outputs` over one folder. Created by `LogLedgers.open`.
 
-    `guard` raises LedgerFenced when the folder is lost. `writing` and `reading` make one call at a time, in order.
-    `due`: where it puts itself when something is left for `keep_up`. `open_streams`, `reserve`: of all ledgers.
+    Args: `guard` raises LedgerFenced when the folder is lost. `writing` and `reading` run one call at a time, in order.
+    `due` is the set to which the ledger adds itself when `keep_up` has work. `open_streams` and `reserve` are shared by
+    all ledgers.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class LogLedger:
         self._mark = Mark(paths.ledger, found.mark.position, found.mark.chain)
         self._one = asyncio.Lock()
         self._compacting = asyncio.Lock()
-        # Not the loop's pool: fetches may fill that, and appends must not wait for them.
+        # Not the loop's default pool: fetches may occupy all of its threads, and appends must not wait for them.
         self._writing = writing
         self._reading = reading
         self._due = due
@@ -73,18 +74,18 @@ class LogLedger:
 
     @property
     def epoch(self) -> int:
-        """The number of this opening."""
+        """Number of this opening; each opening has a higher one."""
         return self._writer.segments.epoch
 
     @property
     def compacted_position(self) -> int:
-        """The position up to which entries were compacted; 0 when none were."""
+        """Position up to which entries are compacted; 0 if there was no compaction."""
         return self._writer.segments.extent.position
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
-        """Implements the port's `Ledger.append`. A cancelled caller does not stop it: it is done or refused, whole.
+        """Implements the port's `Ledger.append`. Cancelling the caller does not stop an append that has begun.
 
-        ValueError: `outputs` contradict what is there, or the entries are larger than a frame; nothing was written.
+        Raises ValueError when `outputs` contradict the catalog or the entries exceed a frame; nothing was written.
         """
         self._appending = True
         try:
@@ -105,15 +106,15 @@ class LogLedger:
         if written is None:
             self._one.release()
             return self._mark
-        # Before the caller's own: what was written is taken note of, whether anybody still waits for it or not.
+        # Registered before the caller's callback: the result is applied even if the caller no longer waits.
         written.add_done_callback(partial(self._written, bool(entries)))
         await asyncio.shield(written)
         return self._mark
 
     async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
-        """Implements the port's `Ledger.compact`; not stopped by its caller being cancelled.
+        """Implements the port's `Ledger.compact`; cancelling the caller does not stop it.
 
-        Appends wait for its frame, not for its entries nor for the catalog, which is written behind them.
+        Appends wait only for the compaction's frame, not while the entries and then the catalog are written.
         """
         await uncancelled(self._compact(position, snapshot))
 
@@ -124,7 +125,7 @@ class LogLedger:
             file, snapshots = self._writer.begin_snapshot()
             taking = self._taking = SnapshotTaking(snapshots, self._catalog, self._writer.guarded, self._letting_go)
             try:
-                # A disk that failed is left as it is.
+                # After a disk failure the files are left untouched.
                 places = await taking.write(snapshot, lambda: self.end.ending is None)
                 async with self._one:
                     self.end.check()
@@ -140,7 +141,7 @@ class LogLedger:
         except LedgerFull:
             self._writing.submit(self._writer.remove, [file])
             raise
-        # The frame is durable: what it replaces is not needed any more.
+        # The frame is durable, so the previous snapshot is no longer needed.
         old = self._writer.segments.adopt(compacted)
         self._writing.submit(self._writer.remove, sorted(old.files) if old else [], compacted.segment)
         self._due.add(self)
@@ -156,7 +157,7 @@ class LogLedger:
     def _begin(
         self, entries: Sequence[bytes], outputs: Sequence[OutputChange], plan: list[CatalogChange]
     ) -> "asyncio.Future[list[CatalogChange]] | None":
-        """Check, and write in the writer's thread; None where nothing would change."""
+        """Checks an append and starts it in the writer's thread; returns None if it would change nothing."""
         if plan:
             self._catalog.check(plan)
         if sum(map(len, entries)) > BODY_BYTES_MAX // 2:
@@ -189,9 +190,9 @@ class LogLedger:
             self._writing.submit(self._writer.remove, gone)
 
     async def replay(self, from_position: int) -> AsyncGenerator[Sequence[Replayed], None]:
-        """Implements the port's `Ledger.replay`: the entries as of the first batch asked for.
+        """Implements the port's `Ledger.replay`: the entries as of the first batch requested.
 
-        They come from the files and are verified again. A thread of its own reads some batches ahead.
+        Entries are read from the files and verified again. The `reading` executor reads some batches ahead. Raises
         LedgerDamaged, OSError.
         """
         self.end.check()
@@ -203,7 +204,7 @@ class LogLedger:
                     yield batch
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
-        """Implements the port's `Outputs.fetch`; each range's SHA-256 is verified. LedgerFenced too."""
+        """Implements the port's `Outputs.fetch` and verifies each range's SHA-256. Also raises LedgerFenced."""
         self.end.check()
         found = self._catalog.find(topic, partition, offset, max_rows, max_bytes)
         if not found:
@@ -211,8 +212,8 @@ class LogLedger:
         try:
             return await asyncio.to_thread(self._read, found)
         except FileNotFoundError as error:
-            self._guard()  # the whole folder may be gone
-            # OffsetTrimmed, if it was trimmed meanwhile.
+            self._guard()  # raises LedgerFenced if the whole folder is gone
+            # Raises OffsetTrimmed if the range was trimmed in the meantime.
             self._catalog.find(topic, partition, offset, max_rows, max_bytes)
             raise LedgerDamaged(f"{error.filename} is missing; put this file back from a copy") from error
         except OSError as error:
@@ -224,11 +225,11 @@ class LogLedger:
 
     @property
     def kept_up(self) -> bool:
-        """Whether `keep_up` is under way."""
+        """True while `keep_up` runs."""
         return self._keeping.locked()
 
     async def keep_up(self) -> None:
-        """Syncs the witness and removes what nobody needs any more; no effect once it is closed."""
+        """Syncs the witness and removes unneeded files; no effect after the ledger has ended."""
         async with self._keeping:
             if self.end.ending is not None:
                 return
@@ -238,13 +239,13 @@ class LogLedger:
             except OSError as error:
                 why = f"the witness {self._paths.witness} cannot be synced ({error}); open the ledger anew"
                 self.end.write_beside(LedgerDown(why))
-            if self._writer.garbage.waiting:  # somebody reads them
+            if self._writer.garbage.waiting:  # a reader still uses some of these files
                 self._due.add(self)
 
     async def close(self) -> None:
-        """Finishes what was begun, but for a compaction whose snapshot is not whole: LedgerDown is raised to that one.
+        """Finishes pending work, syncs the witness and closes the files. No effect when already closed.
 
-        Then syncs the witness and closes the files. No effect when it is closed.
+        A compaction whose snapshot is incomplete is aborted with LedgerDown.
         """
         is_first = not self._letting_go.is_set()
         self._letting_go.set()
@@ -253,9 +254,9 @@ class LogLedger:
                 await self._in_writer(self._writer.close)
 
     def look(self) -> None:
-        """Ends this ledger where its folder is lost; waits for the disk, from any thread.
+        """Ends this ledger if its folder is lost. Blocks on the disk; callable from any thread.
 
-        Not while an append is under way, which looks itself, and whose end says whether it was written.
+        Skipped during an append: the append checks the folder itself, and its error reports whether it was written.
         """
         if self._appending or self.end.ending is not None:
             return

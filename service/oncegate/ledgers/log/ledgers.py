@@ -1,4 +1,4 @@
-"""The ledgers of one data folder: opened, created, and kept up by one clock, in threads that they share."""
+"""The ledgers of one data folder: opening, creation and periodic maintenance in shared threads."""
 
 import asyncio
 import contextlib
@@ -21,19 +21,19 @@ from oncegate.ledgers.log.reserve import Reserve
 from oncegate.ledgers.log.strands import Strand, reading_threads, writing_threads
 from oncegate.ports import History, OpenLedger, Storage
 
-# How long a witness may lag behind its ledger, where the power fails.
+# Maximum lag of a witness behind its ledger after a power failure.
 WITNESS_SYNC_S = 1.0
-# How often it is looked whether the folders are still there: a look is three calls of the system a ledger, so that a
-# thousand cost some milliseconds, and a second is not over before what it finds is told.
+# Interval of the check that the folders still exist. A check is three system calls per ledger, so a thousand ledgers
+# cost some milliseconds, and a lost folder is reported within a second.
 LOOK_S = 0.5
-# Of the files that the process may have open: those that topics are appended to.
+# Divisor: this share (1/8) of the process's descriptor limit may be open output streams.
 STREAMS_SHARE = 8
 MIB = 1 << 20
 T = TypeVar("T")
 
 
 async def finished(work: Awaitable[T], undo: Callable[[T], None] | None = None) -> T:
-    """Wait for the end of `work` even when the caller is cancelled, and then take its result back."""
+    """Waits for `work` even if the caller is cancelled; in that case calls `undo` with its result."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
@@ -45,7 +45,7 @@ async def finished(work: Awaitable[T], undo: Callable[[T], None] | None = None) 
 
 
 class FolderStorage(Storage):
-    """Implements `ports.Storage` of one ledger over the data folder that holds it."""
+    """The implementation of `ports.Storage` for one ledger in its data folder."""
 
     def __init__(self, folder: DataDir, lock: FolderLock, reserve: Reserve) -> None:
         self._folder = folder
@@ -53,12 +53,16 @@ class FolderStorage(Storage):
         self._reserve = reserve
 
     def require_lock(self) -> None:
-        """Implements the port's `Storage.require_lock`: of the data folder, then of the ledger's own."""
+        """Implements the port's `Storage.require_lock`: checks the data folder's lock, then the ledger's."""
         self._folder.require()
         self._lock.require()
 
     def free_bytes(self) -> tuple[int, int]:
-        """Implements the port's `Storage.free_bytes`, of the data folder; LedgerFenced: gone; LedgerDown."""
+        """Implements the port's `Storage.free_bytes` for the data folder. Raises LedgerFenced (folder gone),
+        LedgerDown.
+
+        While the reserve is released, the free bytes are negative: minus the space missing until it can be taken again.
+        """
         self._folder.require()
         with ledger_errors(self._folder.shown):
             stat = os.statvfs(self._folder.root)
@@ -67,13 +71,13 @@ class FolderStorage(Storage):
 
 
 class LogLedgers:
-    """Implements `ports.Ledgers` over one data folder."""
+    """The implementation of `ports.Ledgers` over one data folder."""
 
     def __init__(self, folder: DataDir, reserve: Reserve) -> None:
         self._folder = folder
         self._reserve = reserve
         self._changing = asyncio.Lock()
-        # Whether anything was asked of them: until then nothing can be known by what is new.
+        # True after the first `create` or `open`. Until then a new data folder can be removed without losing anything.
         self.is_used = False
         self._due: set[LogLedger] = set()
         self._writing, self._reading = writing_threads(), reading_threads()
@@ -81,7 +85,7 @@ class LogLedgers:
         self._keeping: set[asyncio.Task[None]] = set()
         self._keeper = asyncio.create_task(self._keep_up(), name="witnesses")
         self._open: set[LogLedger] = set()
-        # One thread, of its own: while a disk hangs, nothing else waits for a look.
+        # A dedicated thread: if a disk hangs, only this check waits for it.
         self._looking = ThreadPoolExecutor(1, thread_name_prefix="looking")
         self._looker = asyncio.create_task(self._look(), name="looks at folders")
 
@@ -89,7 +93,7 @@ class LogLedgers:
         return sorted(self._folder.ledgers)
 
     async def create(self, namespace: str, key: bytes | None = None) -> None:
-        """Implements the port's `Ledgers.create`; BadRequest when it cannot be a name."""
+        """Implements the port's `Ledgers.create`. Raises BadRequest for an invalid name."""
         self.is_used = True
         async with self._changing:
             if namespace not in self._folder.ledgers:
@@ -106,7 +110,7 @@ class LogLedgers:
             )
 
     async def delete(self, namespace: str) -> None:
-        """Implements the port's `Ledgers.delete`: its folder and its witness are moved aside, by `DataDir.delete`."""
+        """Implements the port's `Ledgers.delete`: moves folder and witness to DELETED (`DataDir.delete`)."""
         async with self._changing:
             await finished(asyncio.to_thread(self._delete, namespace))
 
@@ -121,7 +125,7 @@ class LogLedgers:
 
     @asynccontextmanager
     async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
-        """Implements the port's `Ledgers.open`; NotFound, KeyMismatch, LedgerFull and LedgerDown too: retry."""
+        """Implements the port's `Ledgers.open`. Raises NotFound, KeyMismatch; retry LedgerFull and LedgerDown."""
         self.is_used = True
         paths = self._folder.paths(namespace)
         lock, found, owned = await finished(asyncio.to_thread(self._own, namespace), _disown)
@@ -154,7 +158,7 @@ class LogLedgers:
             self._due.discard(ledger)
 
     async def _keep_up(self) -> None:
-        """One clock for all ledgers; one that nobody writes to costs nothing."""
+        """Runs periodic maintenance for all ledgers; an idle ledger costs nothing."""
         while True:
             await sleep_s(WITNESS_SYNC_S)
             if self._reserve.released:
@@ -166,11 +170,11 @@ class LogLedgers:
                 task.add_done_callback(self._keeping.discard)
 
     async def _look(self) -> None:
-        """Looks at the folders while nothing is written that would find them lost; one look at a time."""
+        """Checks periodically that the folders still exist, for ledgers without appends; one check at a time."""
         loop = asyncio.get_running_loop()
         while True:
             await sleep_s(LOOK_S)
-            with contextlib.suppress(RuntimeError):  # no thread can be had now
+            with contextlib.suppress(RuntimeError):  # no thread is available; retried at the next tick
                 await loop.run_in_executor(self._looking, _look_at, list(self._open))
 
     def _own(self, namespace: str) -> tuple[FolderLock, Found, Owned]:
@@ -195,7 +199,7 @@ class LogLedgers:
                 raise
 
     async def close(self) -> None:
-        """Lets go of the data folder; every ledger was closed before."""
+        """Releases the data folder. All ledgers must be closed before."""
         self._keeper.cancel()
         self._looker.cancel()
         await asyncio.wait([self._keeper, self._looker, *self._keeping])
@@ -234,10 +238,10 @@ async def open_log(
     reserve_bytes: int = 0,
     disk: Disk | None = None,
 ) -> AsyncIterator[LogLedgers]:
-    """Own the data folder until the context ends. Errors as `oncegate.ledgers.open_ledgers`; `disk` is for tests.
+    """Owns the data folder until the context ends. Raises as `oncegate.ledgers.open_ledgers`; `disk` is for tests.
 
-    A context that fails before anything was asked of the ledgers, as a start whose port is taken, leaves no folder that
-    was not there before.
+    If the context fails before any ledger was created or opened (for example because the port is in use), a newly
+    created data folder is removed again.
     """
     data = DataDir(folder, witness, disk or Disk())
     is_new = await finished(asyncio.to_thread(data.take, create), lambda _: data.release())

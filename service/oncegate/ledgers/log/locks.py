@@ -1,6 +1,6 @@
-"""Owning a folder: flock on the folder itself. There is no lock file that somebody could remove.
+"""Exclusive ownership of a folder by flock on the folder itself: there is no lock file that could be removed.
 
-`OWNER` in it names the process, for the message only.
+The file `OWNER` names the owning process, for error messages only.
 """
 
 import fcntl
@@ -17,10 +17,12 @@ OWNER_NAME = "OWNER"
 
 
 class FolderLock:
-    """The folder at `path` is this object's until `close`; the system lets go when the process dies."""
+    """An exclusive lock on the folder at `path`, held until `close` or until the process exits."""
 
     def __init__(self, path: Path, shown: str) -> None:
-        """`shown`: what messages call it. LedgerBusy when another owns it; OSError when it cannot be opened."""
+        """Locks the folder; `shown` is its name in messages. Raises LedgerBusy (another owner), OSError (cannot be
+        opened).
+        """
         self._path = path
         self._shown = shown
         self._fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -40,7 +42,9 @@ class FolderLock:
             raise
 
     def sign(self) -> None:
-        """Leave word of who owns it, if there is room; OSError when the folder cannot be written."""
+        """Records the owning process in `OWNER`, unless the disk is full. Raises OSError when the folder is not
+        writable.
+        """
         process = psutil.Process()
         try:
             (self._path / OWNER_NAME).write_text(f"{process.pid} {process.create_time():.0f}\n")
@@ -49,7 +53,7 @@ class FolderLock:
                 raise
 
     def require(self) -> None:
-        """LedgerFenced unless the path still names the folder that was locked: else another may own what is there."""
+        """Raises LedgerFenced unless `path` still names the locked folder; another process may own a replacement."""
         try:
             now = os.stat(self._path)
             is_same = (now.st_dev, now.st_ino) == self._inode
@@ -62,12 +66,11 @@ class FolderLock:
             )
 
     def close(self) -> None:
-        """Lets go of the folder."""
         os.close(self._fd)
 
 
 def _owner(path: Path) -> str:
-    """`process 4711 (since 10:02)`, or what can be said when nothing readable was left."""
+    """Returns e.g. `process 4711 (since 10:02)`, or `another process` when `OWNER` is unreadable."""
     try:
         pid, since_s = (path / OWNER_NAME).read_text().split()
         since = datetime.fromtimestamp(int(since_s), UTC).astimezone()

@@ -1,4 +1,6 @@
-"""Room that is kept on the disk for what must not wait: one file below a data folder, given back when it is full."""
+"""Disk space reserved for completes and releases: one preallocated file in a data folder, deleted when the disk is
+full.
+"""
 
 import contextlib
 import os
@@ -7,15 +9,15 @@ from pathlib import Path
 
 from oncegate.ledgers.disk import Disk
 
-RESERVE_NAME = "RESERVE"  # in capitals, which no namespace can be
-# Of a small disk no more is kept.
+RESERVE_NAME = "RESERVE"  # upper case, which no namespace can have
+# The reserve is at most 1/16 of the disk.
 _DISK_SHARE = 16
-# What must be free besides, so that what was given back is not taken away and given back again by the next append.
+# Hysteresis: without this margin, alternate appends would release and take the reserve again.
 _MARGIN_BYTES = 1 << 20
 
 
 class Reserve:
-    """Keeps room for completes, releases and openings; any thread may call it. `size_bytes` 0: it keeps none."""
+    """The reserved disk space for completes, releases and openings. Thread-safe. `size_bytes` 0 disables it."""
 
     def __init__(self, disk: Disk, folder: Path, size_bytes: int) -> None:
         self._disk = disk
@@ -26,7 +28,7 @@ class Reserve:
         self.released = False
 
     def release(self) -> None:
-        """Gives the room back to the disk, for what is to be ended; no effect without any."""
+        """Frees the reserve for completes and releases; no effect if it is disabled."""
         with self._lock:
             if self._size_bytes:
                 self.released = True
@@ -34,7 +36,7 @@ class Reserve:
                     self._disk.unlink(self._path)
 
     def refill(self) -> None:
-        """Takes the room again where there is enough; else it stays, or is from now on, released."""
+        """Takes the reserve again if there is enough space; otherwise it is marked as released."""
         with self._lock:
             if not self._size_bytes or self._whole():
                 self.released = False
@@ -46,12 +48,14 @@ class Reserve:
                     self.released = False
 
     def missing_bytes(self) -> int:
-        """Tells how much more must be free until the room is taken again; 0: it is kept, or soon will be. OSError."""
+        """Returns how many more bytes must be free before the reserve can be taken again; 0 if it is or can be held.
+        OSError.
+        """
         return self._missing_bytes() if self.released else 0
 
     def _missing_bytes(self) -> int:
         stat = os.statvfs(self._path.parent)
-        # A file that is smaller, by a crash or an older setting, is replaced: what it takes is free then.
+        # A smaller file, left by a crash or an older setting, is replaced, so its own space counts as free.
         free_bytes = stat.f_bavail * stat.f_frsize + self._held_bytes()
         return max(0, self._size_bytes + _MARGIN_BYTES - free_bytes)
 

@@ -1,4 +1,4 @@
-"""Threads that the ledgers of one data folder share: what one ledger writes is done in order, one piece at a time."""
+"""Thread pools shared by the ledgers of one data folder; each ledger's calls run in order, one at a time."""
 
 import contextlib
 import threading
@@ -7,17 +7,17 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-# Appends that wait for the disk at once: it groups the syncs of so many, and more gain nothing.
+# Concurrent appends: the disk groups up to this many syncs, and more gain nothing.
 WRITING_THREADS = 16
-# Ledgers that are read at once at a start: each is at the processor, or waits for the disk.
+# Ledgers replayed concurrently at startup; each is either CPU-bound or waits for the disk.
 READING_THREADS = 16
 T = TypeVar("T")
 
 
 class Strand(Executor):
-    """Runs what it is given in the order of `submit`, one after the other, in whatever thread of a pool is free.
+    """An executor that runs its calls one at a time, in order of `submit`, on any free thread of a pool.
 
-    A strand itself costs no thread, so that there may be a thousand.
+    A strand has no thread of its own, so there can be a thousand.
     """
 
     def __init__(self, pool: ThreadPoolExecutor) -> None:
@@ -27,7 +27,7 @@ class Strand(Executor):
         self._lock = threading.Lock()
 
     def submit(self, work: Callable[..., T], /, *arguments: Any, **named: Any) -> "Future[T]":
-        """Queues a call behind those before it. RuntimeError: no thread can be had; the call is not made."""
+        """Queues a call. Raises RuntimeError when the pool cannot start a thread; the call will not run."""
         future: Future[T] = Future()
         with self._lock:
             if not self._due:
@@ -37,9 +37,9 @@ class Strand(Executor):
         return future
 
     def _run(self) -> None:
-        """Makes one call; the next has its turn behind those of other strands."""
+        """Runs one call, then requeues the strand after those already waiting for a thread."""
         with self._lock:
-            # A pool that says it has no thread may have queued this turn all the same.
+            # A pool that raised RuntimeError for lack of threads may have queued this run anyway.
             if self._busy or not self._waiting:
                 return
             self._busy = True
@@ -54,15 +54,14 @@ class Strand(Executor):
         with self._lock:
             self._busy, self._due = False, bool(self._waiting)
             if self._due:
-                with contextlib.suppress(RuntimeError):  # queued: this very thread is free next
+                with contextlib.suppress(RuntimeError):  # it was queued anyway, and this thread is free next
                     self._pool.submit(self._run)
 
 
 def writing_threads() -> ThreadPoolExecutor:
-    """Makes the pool in which all ledgers of a data folder write."""
     return ThreadPoolExecutor(WRITING_THREADS, thread_name_prefix="ledger")
 
 
 def reading_threads() -> ThreadPoolExecutor:
-    """Makes the pool in which all ledgers of a data folder are read, which waits for none of the others."""
+    """Returns the pool for replays; separate, so that reads never wait for writes."""
     return ThreadPoolExecutor(READING_THREADS, thread_name_prefix="reading")

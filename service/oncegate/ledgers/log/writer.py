@@ -1,7 +1,7 @@
 """Writes the files of one open ledger, in its writer's thread: rows, then the frame that names them, then the witness.
 
-What an append leaves, whatever becomes of it: all of it, where the frame is durable; nothing, where the disk was full;
-else it is unknown, and nothing more is written by this opening.
+Outcome of an append: complete once its frame is durable; nothing written if the disk was full; unknown after any other
+error, which ends the ledger until it is opened again.
 """
 
 import contextlib
@@ -30,10 +30,11 @@ T = TypeVar("T")
 
 
 class LogWriter:
-    """Changes the files of a ledger. Its methods block; they are called one at a time, where nothing else is said.
+    """The writer of a ledger's files. All methods block; call one at a time unless a method permits any thread.
 
-    `guard` raises LedgerFenced when the folder is lost. `open_streams`, `reserve`: of all ledgers. `garbage`: what is
-    to be removed. `witness`: synced from any thread. `end`: after it nothing is written.
+    Args: `guard` raises LedgerFenced when the folder is lost. `open_streams` and `reserve` are shared by all ledgers.
+    Once `end` is set nothing more is written. Attributes: `garbage` holds the files to be removed; `witness` may be
+    synced from any thread.
     """
 
     def __init__(
@@ -55,15 +56,15 @@ class LogWriter:
         self._outputs = OutputWriter(disk, paths.outputs, self.segments.epoch, open_streams)
         self.witness = owned.witness
         self._reserve = reserve
-        self._full = reserve.released  # whoever appends was told: from now on the reserve is for that
+        self._full = reserve.released  # already reported to callers, which may now use the reserve
         self.garbage = Garbage(disk, paths.shard, paths.outputs)
         self._end = end
 
     def write(self, entries: list[bytes], plan: list[CatalogChange], ranges: list[WriteRange]) -> list[CatalogChange]:
-        """Writes one append: 1. output files, synced. 2. The frame, synced. 3. The witness. Then the answer.
+        """Writes one append: 1. output files, synced. 2. The frame, synced. 3. The witness, not synced.
 
-        Returns the plan with the locations of its ranges. Nothing is acknowledged before 2. A crash between 1 and 2
-        leaves bytes that no frame names.
+        Returns the plan with the locations of its ranges. The caller acknowledges the append after this returns. A
+        crash between 1 and 2 leaves bytes that no frame names.
         """
         with self._known_end():
             self._guard()
@@ -82,9 +83,10 @@ class LogWriter:
     def write_compacted(
         self, mark: Mark, state: Places, catalog: Places, changes: Sequence[CatalogChange]
     ) -> Compacted:
-        """Writes the frame of a compaction, synced; then the witness, so that it never names what is removed next.
+        """Writes the frame of a compaction, synced, then both slots of the witness, synced.
 
-        changes: of the catalog, since it was written down.
+        The witness must not point into a segment that is removed next. `changes` are those of the catalog since it was
+        written to the snapshot.
         """
         with self._known_end():
             self._guard()
@@ -97,23 +99,25 @@ class LogWriter:
         return compacted
 
     def begin_snapshot(self) -> tuple[tuple[int, int], SnapshotWriter]:
-        """Returns a file that was never used, and what writes a snapshot into it; from any thread."""
+        """Returns a new file name and its snapshot writer; callable from any thread."""
         file = self._outputs.new_file()
         return file, SnapshotWriter(self._disk, self._paths.outputs, file)
 
     def guarded(self, work: Callable[[], T]) -> T:
-        """Does other work on the folder, beside appends; its errors end the ledger as theirs do. From any thread."""
+        """Runs other work on the folder concurrently with appends; its errors end the ledger too. Callable from any
+        thread.
+        """
         with self._known_end(beside=True):
             self._guard()
             return work()
 
     def remove(self, files: Sequence[tuple[int, int]], needed_segment: int = 0) -> None:
-        """Removes output files that nothing names any more, and the segments before one, once nobody reads them."""
+        """Removes unreferenced output files and the segments before `needed_segment`, once no reader uses them."""
         self.garbage.add(self._outputs.forget(files), needed_segment)
         self.run_removals()
 
     def run_removals(self) -> None:
-        """Removes what can be; only while the folder is ours: another's files have the same names."""
+        """Removes pending files, but only while the folder is owned: a new owner's files may have the same names."""
         if self._end.ending is None:
             with contextlib.suppress(LedgerFenced):
                 self._guard()
@@ -131,7 +135,7 @@ class LogWriter:
                 closing()
 
     def _require_room(self) -> None:
-        """Raises NoRoom, once, where another ledger has found the disk full: what is left is kept for ends."""
+        """Raises NoRoom once after another ledger filled the disk: the rest is reserved for completes and releases."""
         told, self._full = self._full, self._reserve.released
         if self._full and not told:
             raise NoRoom("what is left is kept for completes and releases")
@@ -145,7 +149,7 @@ class LogWriter:
 
     @contextmanager
     def _known_end(self, *, beside: bool = False) -> Iterator[None]:
-        """No room: refused, and nothing was written. Any other error: the ledger has ended."""
+        """Converts errors. A full disk raises LedgerFull: nothing was written. Any other error ends the ledger."""
         try:
             yield
         except NoRoom as error:
@@ -162,14 +166,11 @@ class LogWriter:
             raise down from error
 
 
-SEGMENT_BYTES = 64 << 20  # the last segment is copied at each opening: 64 MiB are a quarter of a second
+SEGMENT_BYTES = 64 << 20  # the last segment is copied at each opening, and 64 MiB take a quarter of a second
 
 
 class SegmentChain:
-    """Knows the segments from the last compaction on, writes the last one, and begins another when that is full.
-
-    `append`, `needed_behind` and `close` block.
-    """
+    """The segments from the last compaction on. Writes to the last one and starts another when that is full."""
 
     def __init__(self, disk: Disk, folder: Path, scan: Scan, last: SegmentWriter) -> None:
         self._disk = disk
@@ -180,30 +181,30 @@ class SegmentChain:
 
     @property
     def epoch(self) -> int:
-        """The number of this opening."""
+        """Number of this opening; each opening has a higher one."""
         return self._last.header.epoch
 
     @property
     def end(self) -> End:
-        """Where the last frame ends."""
+        """End of the last frame."""
         return self._last.end
 
     @property
     def extent(self) -> Extent:
-        """What of the ledger can be read now."""
+        """The part of the ledger that can be read now."""
         return Extent(self._compacted, tuple(self._headers), self.end)
 
     def append(self, count: int, body: bytes) -> None:
-        """Appends a frame, to a segment that has room for it. NoRoom; after OSError it is unknown whether it is
-        there."""
+        """Appends a frame, in a new segment if the last one is full. Raises NoRoom; effect unknown on OSError."""
         if self._last.end_after(len(body)) > SEGMENT_BYTES and self.end.offset > BLOCK_BYTES:
             self._begin_another()
         self._last.append(count, body)
 
     def needed_behind(self, position: int) -> SegmentHeader:
-        """Returns the segment that the entries behind `position` begin in, which none before them are needed for.
+        """Returns the segment that contains the first entry after `position`; earlier segments are no longer needed
+        then.
 
-        Begins another where the last one has entries of both sides. NoRoom, OSError.
+        Starts a new segment if the last one has entries up to `position`. Raises NoRoom, OSError.
         """
         if self._last.header.first_position <= position:
             self._begin_another()
@@ -217,7 +218,7 @@ class SegmentChain:
         self._headers.append(header)
 
     def adopt(self, compacted: Compacted) -> Compacted | None:
-        """Begins with what a durable frame says of a compaction; returns the one before."""
+        """Applies a compaction whose frame is durable; returns the previous one."""
         old, self._compacted = self._compacted, compacted
         self._headers = [header for header in self._headers if header.segment >= compacted.segment]
         return old

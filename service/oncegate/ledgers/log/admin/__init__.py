@@ -1,1 +1,1 @@
-"""What an operator does with a log ledger: init, backup, restore, verify, dump."""
+"""Operator commands on a log ledger: init, accept, backup, restore, verify, dump."""

@@ -1,9 +1,9 @@
-"""Copies of ledgers: a backup of what is served meanwhile, and a data folder made of a backup.
+"""Backup of ledgers, also while a gateway serves them.
 
-    <backup>/BACKUP                            which ledgers, and where each copy ends; written last
+    <backup>/BACKUP                            the ledgers and the end of each copy; written last
     <backup>/<namespace>/key  0/00000001.seg  0/outputs/...
 
-A backup is no data folder: it serves nobody before it has been restored, under new ids.
+A backup is not a data folder: `oncegate restore` makes one from it, in which the ledgers have new ids.
 """
 
 import hashlib
@@ -28,13 +28,13 @@ from oncegate.ledgers.log.opening.scan import Scan
 from oncegate.ledgers.witness import End, read_witness
 
 _FIRST = "oncegate backup 1\n"
-# What an empty disk has.
+# Present on an empty file system.
 LOST_FOUND = "lost+found"
 
 
 @dataclass(frozen=True)
 class Copied:
-    """A ledger's copy: its id, and where it ends."""
+    """The copy of a ledger: its id, and the end of the copy."""
 
     namespace: str
     ledger: bytes
@@ -44,14 +44,15 @@ class Copied:
 def backup(
     folder: str, to: str, witness: str | None = None, disk: Disk | None = None, only: str | None = None
 ) -> list[Copied | Refused]:
-    """Copies every ledger of a data folder, or `only` one, with all that is acknowledged now, while it may be served.
+    """Copies every ledger of a data folder, or `only` one, with all entries acknowledged so far; a gateway may serve
+    it.
 
-    Nothing that the copy needs is removed meanwhile, and every byte of it has been verified. A ledger that cannot be
-    read is no part of the copy: it is among what is returned as refused, and the others are copied.
+    Nothing that the copy needs is removed during the copy, and every byte of it is verified. A ledger that cannot be
+    read is not copied: it is returned as `Refused`, and the others are copied.
 
-    BadRequest: `to` is not empty, or lies in the data. NotFound; LedgerFull: of the copy's disk. LedgerDamaged,
-    KeyMismatch, LedgerDown: no ledger could be copied. After an error nothing is left of the copy; one whose process
-    was killed has no list, and is not restored.
+    Raises BadRequest (`to` is not empty, or is inside the data), NotFound, LedgerFull (the disk of `to`);
+    LedgerDamaged, KeyMismatch or LedgerDown when no ledger could be copied. After an error the copy is removed. A
+    killed process leaves a copy without a list, which cannot be restored.
     """
     data = DataDir(folder, witness, disk or Disk())
     target = Path(to).absolute()
@@ -74,7 +75,7 @@ def backup(
 
 
 def _take_back(target: Path, made: list[Path]) -> None:
-    """Removes what an unfinished backup wrote, and the folders that were made for it, so that it can be tried again."""
+    """Removes the files of an unfinished backup and the folders created for it, so that the backup can be retried."""
     with suppress(OSError):
         for path in target.iterdir():
             if path.name == LOST_FOUND:
@@ -88,7 +89,7 @@ def _take_back(target: Path, made: list[Path]) -> None:
 
 
 def _backup_unless_deleted(data: DataDir, namespace: str, target: Path) -> list[Copied | Refused]:
-    """Copies one ledger, or says why not; none of one that is deleted meanwhile, whose files are gone or another's."""
+    """Copies one ledger, or returns why it failed; returns nothing for a ledger that is deleted during the copy."""
     try:
         with ledger_errors(f"ledger {namespace} of {data.shown}, or its copy {target},"):
             return [_backup(data.disk, data.whole_paths(namespace), target)]
@@ -98,7 +99,7 @@ def _backup_unless_deleted(data: DataDir, namespace: str, target: Path) -> list[
 
 
 def _backup(disk: Disk, paths: LedgerPaths, target: Path) -> Copied:
-    """After a power failure the witness may lag: what is whole behind the end that it saw is copied too."""
+    """Copies one ledger. After a power failure the witness may lag, so intact frames after its end are copied too."""
     with held(paths.outputs):
         seen = read_witness(disk, paths.witness)
         at = (seen.end.segment, seen.end.offset)
@@ -111,15 +112,15 @@ def _backup(disk: Disk, paths: LedgerPaths, target: Path) -> Copied:
 
 
 def require_empty(path: Path, shown: str) -> None:
-    """BadRequest unless nothing is at the path, or an empty folder."""
+    """Raises BadRequest unless `path` is missing or an empty folder."""
     if path.exists() and (not path.is_dir() or {found.name for found in path.iterdir()} - {LOST_FOUND}):
         raise BadRequest(f"{shown} {path} exists and is not empty: name another folder")
 
 
 def copy_ledger(disk: Disk, paths: LedgerPaths, end: End, target: Path) -> None:
-    """Copy key, segments up to `end`, and what they name, to a new folder, durably. LedgerDamaged: of the source.
+    """Copies key, segments up to `end`, and the files that they name to a new folder, durably.
 
-    The caller sees to it that nothing is removed from the source.
+    The caller prevents removals from the source. Raises LedgerDamaged if the source is damaged.
     """
     copy = LedgerPaths(paths.namespace, target, paths.witness, paths.ledger)
     for path in (target, copy.shard, copy.shard / OUTPUTS_NAME, copy.shard / ASIDE_NAME):
@@ -140,13 +141,13 @@ def copy_ledger(disk: Disk, paths: LedgerPaths, end: End, target: Path) -> None:
 
 
 def _run(present: list[int], last: int) -> list[int]:
-    """The segments up to the last one that none is missing between, ascending; the last one may itself be missing."""
+    """Returns the gapless run of segments up to `last`, ascending; `last` itself may be missing."""
     first = next((n for n in range(last, 0, -1) if n - 1 not in present), 1)
     return list(range(first, last + 1))
 
 
 def _named(disk: Disk, copy: LedgerPaths, outputs: Path, end: End) -> list[Location]:
-    """What the copied frames need of `outputs`; LedgerDamaged when they do not come to `end`."""
+    """Returns the locations in `outputs` that the copied frames name; LedgerDamaged if they do not reach `end`."""
     scan, walk = Scan(disk, copy.shard, outputs), Walk(disk, copy.shard, stop=end)
     for _ in scan.over(walk):
         pass
@@ -166,7 +167,7 @@ def _by_file(locations: Iterable[Location]) -> dict[tuple[int, int], list[Locati
 
 
 def _write(disk: Disk, path: Path, parts: Iterable[tuple[int, bytes | memoryview]]) -> None:
-    """A new file with these bytes at these offsets, synced."""
+    """Creates a file with these bytes at these offsets, and syncs it."""
     fd = disk.create(path)
     try:
         for offset, data in parts:
@@ -177,7 +178,7 @@ def _write(disk: Disk, path: Path, parts: Iterable[tuple[int, bytes | memoryview
 
 
 def write_copies(disk: Disk, folder: Path, copied: Iterable[Copied]) -> None:
-    """Writes a backup's list, durably: with it the backup is finished."""
+    """Writes a backup's list durably, which completes the backup."""
     head = _FIRST + "".join(map(_line, copied))
     replace_file(disk, folder / LIST_NAME, [f"{head}check {_check(head)}".encode()])
 
@@ -188,7 +189,7 @@ def _line(one: Copied) -> str:
 
 
 def read_copies(disk: Disk, folder: Path) -> list[Copied]:
-    """What a backup holds. NotFound: there is none, or it was not finished; LedgerDamaged: its list is not whole."""
+    """Returns the ledgers of a backup. Raises NotFound (none, or not completed), LedgerDamaged (invalid list)."""
     path = folder / LIST_NAME
     if not path.exists():
         raise NotFound(

@@ -1,4 +1,4 @@
-"""What stands in a ledger, an item each. Reads only, without the lock, and says what is bad."""
+"""Dump of a ledger's contents, item by item. Reads without the lock, and reports damage."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -26,9 +26,10 @@ from oncegate.ledgers.witness import read_witness
 
 @dataclass(frozen=True)
 class Item:
-    """One thing found. `kind`: Ledger, State, Segment, Append, an entry's or change's class, End, Witness, DAMAGED.
+    """One item of a dump. `kind`: Ledger, State, Segment, Append, an entry's or change's class, End, Witness, DAMAGED.
 
-    `position`: an entry's own; else the last position before the thing. `fields`: plain values and bytes.
+    `position`: an entry's own position; for other items, the last position before them. `fields`: plain values and
+    bytes.
     """
 
     position: int
@@ -37,9 +38,9 @@ class Item:
 
 
 def dump(folder: str, namespace: str = "default", witness: str | None = None) -> Iterator[Item]:
-    """Yields the snapshot in place of compacted entries, every segment, append, entry and change, the end, the witness.
+    """Yields the snapshot of compacted entries, every segment, append, entry and change, the end, and the witness.
 
-    NotFound. Damage is the last item: what comes behind it cannot be trusted.
+    Raises NotFound. Damage ends the dump with an item DAMAGED; nothing after it can be trusted.
     """
     data = DataDir(folder, witness, Disk())
     data.ledgers = (read_list(data.disk, data.root) or {}) if data.root.is_dir() else {}
@@ -65,7 +66,7 @@ def dump(folder: str, namespace: str = "default", witness: str | None = None) ->
 
 
 def _last_compacted(disk: Disk, paths: LedgerPaths) -> Compacted | None:
-    """What the entries begin with; None also when it cannot be known, for the walk will say why."""
+    """Returns the last compaction; None also if it cannot be read: the walk then reports why."""
     scan = Scan(disk, paths.shard, paths.outputs)
     with suppress(OncegateError):
         for _ in scan.over(Walk(disk, paths.shard)):
@@ -98,7 +99,7 @@ def _segments(walk: Walk, scan: Scan, outputs: Path, compacted_position: int) ->
 
 
 def _frame(frame: Frame, body: Body, catalog: Catalog, outputs: Path, compacted_position: int) -> Iterator[Item]:
-    """Entries that were compacted are shown by what replaced them, and not twice."""
+    """Yields the items of a frame; its compacted entries are omitted, since the snapshot contains them."""
     header = frame.header
     compacted = bool(header.count) and header.last_position <= compacted_position
     sizes = {"offset": header.offset, "entries": header.count, "size_bytes": header.length, "chain": header.chain}
@@ -129,7 +130,7 @@ def _change(change: AnyChange, catalog: Catalog, outputs: Path) -> dict[str, Any
     if isinstance(change, Compacted):
         del shown["catalog"]
         shown["state"] = [output_path(outputs, file).name for file in sorted(change.files)]
-        # With what changed while the catalog was written down, which follows in the same frame.
+        # Includes the changes made while the catalog was written; they follow in the same frame.
         shown["waiting_ranges"] = catalog.ranges_waiting
         shown["topics"] = [list(topic) for topic in catalog.topics()]
     return shown

@@ -1,4 +1,4 @@
-"""What a person does with a data folder: make one, or go on knowingly with one that lost something."""
+"""Creation of a data folder, and acceptance of one that has lost entries."""
 
 import os
 from dataclasses import replace
@@ -12,9 +12,9 @@ from oncegate.ledgers.witness import create_witness, read_witness
 
 
 def init(folder: str, witness: str | None = None) -> None:
-    """Make a data folder with the namespace `default`, and its witness (beside it, when None).
+    """Creates a data folder with the namespace `default`, and its witness folder (by default beside it).
 
-    BadRequest: the folder exists and is not empty. LedgerDamaged: the witness knows ledgers that are gone.
+    Raises BadRequest (the folder is not empty), LedgerDamaged (the witness names ledgers that are gone).
     """
     data = DataDir(folder, witness, Disk())
     if data.root.is_dir() and {path.name for path in data.root.iterdir()} - {"lost+found"}:
@@ -24,14 +24,15 @@ def init(folder: str, witness: str | None = None) -> None:
 
 
 def accept(folder: str, witness: str | None = None, only: str | None = None) -> list[str | Refused]:
-    """Goes on with the ledgers as they are in the folder, or with `only` one, whatever their witness says.
+    """Accepts the ledgers in the folder, or `only` one, as they are, whatever their witness recorded.
 
-    Returns a line about each, or why it is not accepted: one that is damaged in itself stays as it is.
+    Returns a line for each accepted ledger, or the reason for a rejection: a ledger with internal damage stays
+    unchanged.
 
-    Each gets a new id, which records the old one: marks that clients hold of what was lost are then refused as
-    those of another ledger. What the folder lost is forgotten for good: its ids will be granted again.
+    Each ledger gets a new id and records the old one, so ledger positions that clients hold from the lost part are
+    rejected as those of another ledger. Lost entries are forgotten permanently: their ids will be granted again.
 
-    NotFound, LedgerBusy: nothing was changed. LedgerDown, LedgerFull: some may be accepted, repeat it.
+    On NotFound and LedgerBusy nothing was changed. On LedgerDown and LedgerFull some ledgers may be accepted; repeat.
     """
     data = DataDir(folder, witness, Disk())
     try:
@@ -45,7 +46,7 @@ def accept(folder: str, witness: str | None = None, only: str | None = None) -> 
 
 
 def _accepted(data: DataDir, namespace: str) -> str | Refused:
-    """Accepts one ledger, and lists its new id at once, that of others as it was: each is judged by its own witness."""
+    """Accepts one ledger and lists its new id immediately; ledgers are accepted independently of each other."""
     try:
         with ledger_errors(f"ledger {namespace} of {data.shown}"):
             new, line = _accept(data, namespace)
@@ -58,7 +59,7 @@ def _accepted(data: DataDir, namespace: str) -> str | Refused:
 
 
 def _accept(data: DataDir, namespace: str) -> tuple[bytes, str]:
-    """Returns the ledger's new id, and a line about it. LedgerDamaged, KeyMismatch: nothing was changed."""
+    """Returns the ledger's new id and a line about it. On LedgerDamaged and KeyMismatch nothing was changed."""
     paths = data.whole_paths(namespace)
     found = inspect(data.disk, paths, accepting=True)
     try:
@@ -66,7 +67,7 @@ def _accept(data: DataDir, namespace: str) -> tuple[bytes, str]:
     except LedgerDamaged:
         saw = "it has no readable witness"
     new = replace(paths, ledger=os.urandom(16))
-    # Runs of a history that did not take place say what no ledger does.
+    # Sorted runs may contain ids of the lost history, which the ledger no longer has.
     empty_folder(data.disk, new.runs)
     copy_last_segment(data.disk, new, found)
     segment = begin_epoch(data.disk, new, found)

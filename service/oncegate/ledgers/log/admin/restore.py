@@ -1,4 +1,4 @@
-"""A data folder made of a backup: copied, verified, given new ids, and only then given its name."""
+"""Restore: copies a backup, verifies it, assigns new ids, and only then renames it to the data folder."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ from oncegate.ledgers.witness import WitnessRecord, create_witness, witness_path
 
 @dataclass(frozen=True)
 class Restored:
-    """A ledger that goes on as `ledger` from `position`; `predecessor` is the id it had."""
+    """A restored ledger: continues as `ledger` from `position`; `predecessor` is its old id."""
 
     namespace: str
     ledger: bytes
@@ -28,10 +28,10 @@ class Restored:
 
 
 def restore(backup: str, folder: str, witness: str | None = None, disk: Disk | None = None) -> list[Restored]:
-    """Make a data folder, and its witness, of a backup. Nothing has the folder's name before all of it is verified.
+    """Creates a data folder and its witness folder from a backup. The data folder appears only when all is verified.
 
-    BadRequest: data folder or witness are there and not empty. NotFound: no finished backup. LedgerDamaged,
-    KeyMismatch: the backup is not whole. LedgerFull, LedgerDown: make room and try again.
+    Raises BadRequest (data or witness folder is not empty), NotFound (no completed backup); LedgerDamaged, KeyMismatch
+    (the backup is damaged); LedgerFull, LedgerDown (free space and retry).
     """
     data, source = DataDir(folder, witness, disk or Disk()), Path(backup).absolute()
     copies = read_copies(data.disk, source)
@@ -52,7 +52,7 @@ def restore(backup: str, folder: str, witness: str | None = None, disk: Disk | N
 
 
 def _restore(disk: Disk, copied: Copied, source: Path, begun: Path) -> tuple[Restored, WitnessRecord]:
-    """The copy, verified; it goes on under a new id, and its witness is to see that."""
+    """Copies and verifies one ledger under a new id; returns it and the record for its witness."""
     nowhere = begun / copied.namespace / "witness"
     paths = LedgerPaths(copied.namespace, source / copied.namespace, nowhere, copied.ledger)
     copy_ledger(disk, paths, copied.end, begun / copied.namespace)
@@ -69,7 +69,7 @@ def _restore(disk: Disk, copied: Copied, source: Path, begun: Path) -> tuple[Res
 
 
 def _name(data: DataDir, begun: Path, whole: list[tuple[Restored, WitnessRecord]]) -> None:
-    """The witness first: the folder never lists what its witness does not know."""
+    """Writes the witness first: the folder must never list a ledger that its witness does not."""
     make_folders(data.disk, data.witness)
     for one, seen in whole:
         create_witness(data.disk, witness_path(data.witness, one.namespace), seen.ledger, seen.epoch, seen.end)
@@ -81,7 +81,7 @@ def _name(data: DataDir, begun: Path, whole: list[tuple[Restored, WitnessRecord]
 
 
 def _take_back(data: DataDir, begun: Path, copies: list[Copied]) -> None:
-    """Remove what this restore made, so that it can be tried again; the data folder has never had its name."""
+    """Removes everything this restore created, so that it can be retried; the data folder never got its name."""
     shutil.rmtree(begun, ignore_errors=True)
     if not data.root.exists() or not any(data.root.iterdir()):
         for path in (data.witness / LIST_NAME, *(witness_path(data.witness, one.namespace) for one in copies)):

@@ -1,4 +1,4 @@
-"""Reading a whole data folder to see that it is whole. Owns nothing, changes nothing."""
+"""Verification of a whole data folder. Takes no ownership, changes nothing."""
 
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +16,7 @@ from oncegate.ports import Replayed
 
 
 class VerifiedLedger:
-    """Gives the entries of a ledger that was verified, as they were then. `mark`: its last one."""
+    """The entries of a verified ledger as of its verification. `mark`: its last ledger position."""
 
     def __init__(self, disk: Disk, paths: LedgerPaths, found: Found) -> None:
         self._disk = disk
@@ -26,11 +26,11 @@ class VerifiedLedger:
         self.mark = found.mark
 
     def entries(self) -> Generator[Replayed, None, None]:
-        """Yields all entries in order; LedgerDamaged. Blocks."""
+        """Yields all entries in order. Blocks. Raises LedgerDamaged."""
         return replayed(self._disk, self._paths.shard, self._paths.outputs, self._extent, 1)
 
     async def batches(self) -> AsyncGenerator[list[Replayed], None]:
-        """Yields the same in batches, read ahead by a thread, as `ports.Ledger.replay` does."""
+        """Yields all entries in batches, read ahead by a thread, as `ports.Ledger.replay` does."""
         with ThreadPoolExecutor(1, thread_name_prefix="reading") as thread:
             async with aclosing(read_ahead(self.entries(), lambda one: len(one.body), thread)) as batches:
                 async for batch in batches:
@@ -39,9 +39,9 @@ class VerifiedLedger:
 
 @dataclass(frozen=True)
 class Verified:
-    """Describes a ledger that is whole.
+    """The result for an intact ledger.
 
-    `compacted`: up to which position; `ranges`: output ranges whose bytes were read.
+    `compacted`: last compacted position; `ranges`: number of output ranges that were read.
     """
 
     namespace: str
@@ -60,14 +60,11 @@ def verify(
     also: Callable[[VerifiedLedger], None] = lambda ledger: None,
     only: str | None = None,
 ) -> Iterator[Verified | Refused]:
-    """Yields each ledger whose every byte was read and is right, and each that is not; `also` may look at what entries
-    mean.
+    """Yields a result for each ledger, or `only` one: `Verified` if every byte is right, else `Refused`.
 
-    `only`: this namespace's; None: all.
-
-    Lists, witness, frames, chain, state, output ranges. Without the lock: what is appended meanwhile is not looked
-    at, and nothing is removed meanwhile; a ledger that is deleted meanwhile is left out. NotFound; LedgerDamaged: of
-    the lists.
+    Checks lists, witness, frames, chain, state and output ranges; `also` may check the meaning of entries. Takes no
+    lock: later appends are not read, and files are not removed during verification. A ledger deleted in the meantime is
+    left out. Raises NotFound; LedgerDamaged for the lists.
     """
     data = DataDir(folder, witness, disk or Disk())
     data.look()
@@ -92,7 +89,7 @@ def _verify(data: DataDir, namespace: str, also: Callable[[VerifiedLedger], None
 
 
 def verify_ranges(disk: Disk, paths: LedgerPaths, found: Found) -> tuple[int, int]:
-    """Read every output range that something names; how many, and their bytes. LedgerDamaged."""
+    """Reads and verifies every referenced output range; returns their number and total bytes. Raises LedgerDamaged."""
     count = size_bytes = 0
     for location in found.scan.catalog.locations():
         require_range(disk, paths.outputs, location)

@@ -1,4 +1,4 @@
-"""The bytes of a segment file. Integers are little-endian; everything begins on a 4,096-byte boundary.
+"""The format of a segment file. Integers are little-endian; headers and frames begin on 4,096-byte boundaries.
 
     segment  header block | frame | frame | ...
     header   "OGS1" | segment u32 | epoch u64 | first position u64 | ledger id 16 | predecessor's id 16
@@ -8,10 +8,10 @@
     body     [[entry, ...], [change, ...]], one msgpack array; the changes are those of `oncegate.ledgers.catalog`, and
              Compacted
 
-A frame is one append; its entries have the positions from `first position` on, and are opaque here. The chain is a
-hash, keyed with the ledger's id, over the previous chain, the header's numbers and the body: a frame fits at one
-position of one history. The header check also covers segment and offset, so no copy of a frame elsewhere looks like
-one. A written range has the location of its rows: file, offset, length, SHA-256.
+A frame is one append. Its entries have consecutive positions from `first position` on and are opaque at this level. The
+chain is a hash, keyed with the ledger's id, over the previous chain, the header's numbers and the body: a frame is
+valid at only one position of one history. The header check also covers segment and offset, so a copy of a frame
+elsewhere is invalid. A written range carries the location of its rows: file, offset, length, SHA-256.
 """
 
 import hashlib
@@ -32,14 +32,14 @@ _SEGMENT_MAGIC = b"OGS1"
 _FRAME_MAGIC = b"OGF1"
 NO_LEDGER = bytes(16)
 FRAME_HEADER_BYTES = _FRAME.size
-BODY_BYTES_MAX = 1 << 30  # what a length field may say; an append beyond it is a bug of the caller
+BODY_BYTES_MAX = 1 << 30  # limit of the length field; a larger append is a bug of the caller
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentHeader:
-    """Describes a segment, as its first block does.
+    """The header of a segment, stored in its first block.
 
-    `predecessor`: the id that the ledger had until this segment; zeros, when it is still the same.
+    `predecessor`: the ledger's id before this segment; zeros if the id did not change.
     """
 
     segment: int
@@ -58,7 +58,7 @@ class SegmentHeader:
 
     @classmethod
     def decode(cls, block: bytes) -> "SegmentHeader | None":
-        """Reads a header; None unless the whole block is just what `encode` made."""
+        """Decodes a header; returns None unless the block is exactly the output of `encode`."""
         if len(block) < BLOCK_BYTES or block[:4] != _SEGMENT_MAGIC:
             return None
         _, segment, epoch, first, ledger, predecessor, check, previous, _ = _SEGMENT.unpack_from(block)
@@ -68,7 +68,7 @@ class SegmentHeader:
 
 @dataclass(frozen=True, slots=True)
 class FrameHeader:
-    """Describes a frame at `offset` of its segment: the body's length, its entries, the chain before and after."""
+    """The header of a frame at `offset` of its segment: body length, entries, and the chain before and after it."""
 
     offset: int
     length: int
@@ -79,17 +79,17 @@ class FrameHeader:
 
     @property
     def body_at(self) -> int:
-        """Returns the byte of the segment where the body begins."""
+        """Offset of the body in the segment."""
         return self.offset + _FRAME.size
 
     @property
     def end(self) -> int:
-        """Returns the block boundary behind the frame."""
+        """Block boundary after the frame."""
         return self.offset + padded(_FRAME.size + self.length)
 
     @property
     def last_position(self) -> int:
-        """Returns the position of the last entry; of a frame without entries, the one before `first_position`."""
+        """Position of the last entry; for a frame without entries, `first_position` minus 1."""
         return self.first_position + self.count - 1
 
 
@@ -105,7 +105,7 @@ def encode_header(ledger: bytes, segment: int, header: FrameHeader) -> bytes:
 
 
 def decode_header(ledger: bytes, segment: int, data: bytes | memoryview, offset: int) -> FrameHeader | None:
-    """Returns the frame header at `offset`, None when its check says there is none; the body is not looked at."""
+    """Returns the frame header at `offset`, or None if its check fails; the body is not checked."""
     raw = bytes(data[offset : offset + _FRAME.size])
     if len(raw) < _FRAME.size or raw[:4] != _FRAME_MAGIC:
         return None
@@ -116,11 +116,12 @@ def decode_header(ledger: bytes, segment: int, data: bytes | memoryview, offset:
 
 
 class Compacted(msgspec.Struct, frozen=True, array_like=True, tag=5):
-    """Says that the entries up to `position` are those at `state` from now on; no segment before `segment` is needed.
+    """A compaction: the entries up to `position` are replaced by those at `state`, and segments before `segment` are
+    unneeded.
 
-    `ledger`, `chain`: of the mark that stood at `position`. `first_position`, `previous_chain`: what the header of
-    `segment` says. `predecessors`: ids that the ledger had before. `catalog`: where the pieces of the catalog are; what
-    changed while they were written stands behind this in the same frame, though frames before it said it too.
+    `ledger`, `chain`: of the ledger position at `position`. `first_position`, `previous_chain`: as in the header of
+    `segment`. `predecessors`: previous ids of the ledger. `catalog`: locations of the catalog's pieces. Changes made
+    while these were written follow in the same frame, although earlier frames contain them too.
     """
 
     segment: int
@@ -135,17 +136,17 @@ class Compacted(msgspec.Struct, frozen=True, array_like=True, tag=5):
 
     @property
     def mark(self) -> Mark:
-        """Returns the mark that stood at `position`."""
+        """Ledger position at `position`."""
         return Mark(self.ledger, self.position, self.chain)
 
     @property
     def files(self) -> set[tuple[int, int]]:
-        """Returns the output files that hold the snapshot."""
+        """Output files that hold the snapshot."""
         return {location.file for location in self.locations}
 
     @property
     def locations(self) -> tuple[Location, ...]:
-        """Returns where the snapshot is, of the entries and of the catalog."""
+        """Locations of the snapshot: its entries and its catalog."""
         return self.state + self.catalog
 
 
@@ -153,7 +154,7 @@ AnyChange = CatalogChange | Compacted
 
 
 class Body(msgspec.Struct, frozen=True, array_like=True):
-    """Carries what one append writes: its entries, and the changes of its outputs."""
+    """The body of a frame: the entries of one append and the changes of its outputs."""
 
     entries: Sequence[bytes]
     changes: Sequence[AnyChange]
@@ -164,5 +165,5 @@ encode_body = msgspec.msgpack.Encoder().encode
 
 
 def decode_body(data: bytes | memoryview) -> Body:
-    """Reads a body; ValueError when the bytes are no body of this format."""
+    """Decodes a body. Raises ValueError if the bytes are not of this format."""
     return _decoder.decode(data)

@@ -1,7 +1,7 @@
-"""Files that nothing needs any more go when nobody reads them: no replay, and no process that holds the ledger.
+"""Removal of unneeded files: they stay while a replay reads them or another process holds the ledger.
 
-To hold a ledger is a shared flock on its `outputs` folder; files are unlinked under an exclusive one. It needs no
-right to write, and ends with the process.
+A process holds a ledger by a shared flock on its `outputs` folder; files are unlinked under an exclusive one. The lock
+needs no write permission and ends with the process.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ def _open_folder(folder: Path) -> int:
 
 @contextmanager
 def held(outputs: Path) -> Iterator[None]:
-    """Keeps every file of the ledger with this outputs folder until it ends. Waits for removals under way."""
+    """Prevents the removal of any file of the ledger with this `outputs` folder. Waits for removals in progress."""
     fd = _open_folder(outputs)
     try:
         fcntl.flock(fd, fcntl.LOCK_SH)
@@ -33,7 +33,7 @@ def held(outputs: Path) -> Iterator[None]:
 
 @contextmanager
 def removable(outputs: Path) -> Iterator[bool]:
-    """Tells whether files may be removed until this ends: nobody holds them."""
+    """Yields True, with removals locked to this process, if no process holds the ledger; otherwise False."""
     fd = _open_folder(outputs)
     try:
         with contextlib.suppress(BlockingIOError):
@@ -46,7 +46,7 @@ def removable(outputs: Path) -> Iterator[bool]:
 
 
 class Garbage:
-    """Knows what is to be removed below one shard. `run` blocks; the rest does not."""
+    """The files to be removed from one shard. `run` blocks; the other methods do not."""
 
     def __init__(self, disk: Disk, shard: Path, outputs: Path) -> None:
         self._disk = disk
@@ -59,12 +59,12 @@ class Garbage:
 
     @property
     def waiting(self) -> bool:
-        """Tells whether anything is still to be removed."""
+        """True while files remain to be removed."""
         return bool(self._paths or self._needed)
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Keeps everything that is there now until this ends."""
+        """Prevents removals while the context is open."""
         with self._lock:
             self._readers += 1
         try:
@@ -74,12 +74,12 @@ class Garbage:
                 self._readers -= 1
 
     def add(self, paths: list[Path], needed_segment: int = 0) -> None:
-        """Adds files that no durable frame names any more, and all segments before the needed one."""
+        """Schedules files that no durable frame names, and all segments before `needed_segment`."""
         self._paths += paths
         self._needed = max(self._needed, needed_segment)
 
     def run(self) -> None:
-        """Remove what can be removed now. What fails stays: nobody reads it, and the next opening tries again."""
+        """Removes the scheduled files unless they are in use. Failed removals are retried at the next opening."""
         with self._lock:
             if self._readers or not self.waiting:
                 return
@@ -97,7 +97,7 @@ class Garbage:
 
 
 def remove_segments(disk: Disk, shard: Path, needed: int) -> None:
-    """Unlink the segments before the needed one, ascending, so that what is left has no hole. OSError."""
+    """Unlinks the segments before `needed`, in ascending order, so that a crash leaves no gap. Raises OSError."""
     for segment in segments_in(shard):
         if segment < needed:
             disk.unlink(segment_path(shard, segment))

@@ -1,4 +1,4 @@
-"""The key file of a namespace: 32 random bytes and a check of 16, readable by its owner only."""
+"""The key file of a namespace: 32 random bytes and a 16-byte check, readable only by its owner."""
 
 import hashlib
 import os
@@ -12,14 +12,14 @@ _KEY_BYTES = 32
 
 
 def write_new_key(disk: Disk, folder: Path, given: bytes | None = None) -> bytes:
-    """Writes a key durably, a random one if none is given, readable by its owner only; returns it. OSError."""
+    """Writes a key file durably with mode 0600, and returns the key: `given`, or a random one. Raises OSError."""
     key = given or os.urandom(_KEY_BYTES)
     replace_file(disk, folder / KEY_NAME, [key, _check(b"file", key)], mode=0o600)
     return key
 
 
 def read_key(disk: Disk, folder: Path) -> bytes:
-    """Reads the key; LedgerDamaged when there is no whole key file."""
+    """Returns the key. Raises LedgerDamaged if the key file is missing or invalid."""
     path = folder / KEY_NAME
     data = disk.read(path) if path.exists() else b""
     key = data[:_KEY_BYTES]
@@ -30,13 +30,13 @@ def read_key(disk: Disk, folder: Path) -> bytes:
 
 
 def copy_key(disk: Disk, folder: Path, to: Path) -> None:
-    """Copies the key; LedgerDamaged when there is no whole key file in the folder."""
+    """Copies the key file. Raises LedgerDamaged if the source is missing or invalid."""
     key = read_key(disk, folder)
     replace_file(disk, to / KEY_NAME, [key, _check(b"file", key)], mode=0o600)
 
 
 def key_check(key: bytes) -> bytes:
-    """Returns 16 bytes that tell one key from another and give none away."""
+    """Returns a 16-byte fingerprint that identifies a key without revealing it."""
     return _check(b"ledger", key)
 
 

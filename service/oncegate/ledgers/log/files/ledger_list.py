@@ -1,4 +1,4 @@
-"""The list of ledgers: a text file, once in the data root and once beside the witnesses.
+"""The list of ledgers: a text file, one copy in the data folder and one in the witness folder.
 
 oncegate ledgers 1
 <namespace> <ledger id, 32 hex>
@@ -11,13 +11,13 @@ from pathlib import Path
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.disk import Disk, replace_file
 
-# In capitals, which no namespace can be.
+# Upper case, which no namespace can have.
 LIST_NAME = "LEDGERS"
 _FIRST = "oncegate ledgers 1\n"
 
 
 def read_list(disk: Disk, folder: Path) -> dict[str, bytes] | None:
-    """Reads namespace -> ledger id; None when the folder has no list. LedgerDamaged when it is not whole."""
+    """Returns namespace -> ledger id, or None if the folder has no list. Raises LedgerDamaged if it is invalid."""
     path = folder / LIST_NAME
     if not path.exists():
         return None
@@ -30,7 +30,7 @@ def read_list(disk: Disk, folder: Path) -> dict[str, bytes] | None:
 
 
 def write_list(disk: Disk, folder: Path, ledgers: dict[str, bytes]) -> None:
-    """Replaces a folder's list of ledgers, namespace to ledger id, durably. OSError."""
+    """Replaces a folder's list of namespace -> ledger id, durably. Raises OSError."""
     head = _FIRST + "".join(f"{name} {ledger.hex()}\n" for name, ledger in sorted(ledgers.items()))
     replace_file(disk, folder / LIST_NAME, [f"{head}check {_check(head)}".encode()])
 

@@ -1,8 +1,8 @@
 """Rows of stages and topics, in files beside the segments: `<epoch>-<counter>.out`.
 
-A file is made by one owner, with a name that is never used again, and appended to by that owner only. Ranges begin
-on 4,096-byte boundaries. A frame names a range only after the file's bytes and its name are durable, so what lies
-in a file beyond the ranges that frames name was never acknowledged. A file goes when nothing names it any more.
+Only the owner that created a file appends to it, and its name is never reused. Ranges begin on 4,096-byte boundaries. A
+frame names a range only after the file's bytes and its name are durable, so bytes that no frame names were never
+acknowledged. A file is removed when nothing names it any more.
 """
 
 import hashlib
@@ -21,16 +21,15 @@ from oncegate.ledgers.disk import FULL, Disk, padded
 from oncegate.ledgers.log.files.segments import NoRoom
 from oncegate.ports import WriteRange
 
-FILE_BYTES = 64 << 20  # then a stream goes on in a new file, so that a trim or drop gives room back
-STREAMS_OPEN_MAX = 64  # descriptors held by one ledger; a stream that comes back later starts a new file
-# Verify ranges at a start: nothing else is to do then, and hashing lets the other threads run.
+FILE_BYTES = 64 << 20  # then a stream continues in a new file, so that a trim or drop can free space
+STREAMS_OPEN_MAX = 64  # open files of one ledger; a stream that was closed and is used again starts a new file
+# Threads that verify ranges at startup. Hashing releases the GIL, and no requests are served yet.
 VERIFYING_THREADS = 2
 
 _NAME = re.compile(r"(\d{8,})-(\d{8,})\.out")
 
 
 def output_path(folder: Path, file: tuple[int, int]) -> Path:
-    """Returns where an output file lies."""
     return folder / f"{file[0]:08}-{file[1]:08}.out"
 
 
@@ -48,7 +47,7 @@ class _Stream:
 
 
 class OpenStreams:
-    """Counts the descriptors that all ledgers of a process hold for streams, from any thread."""
+    """A count of the stream descriptors open in all ledgers of a process. Thread-safe."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -56,18 +55,18 @@ class OpenStreams:
         self._lock = threading.Lock()
 
     def add(self, count: int) -> None:
-        """Counts some more, or fewer where `count` is negative."""
+        """Adds to the count; `count` may be negative."""
         with self._lock:
             self._open += count
 
     @property
     def too_many(self) -> bool:
-        """Whether whoever can has to close one."""
+        """True when ledgers should close a stream."""
         return self._open > self._most
 
 
 class OutputWriter:
-    """Writes the ranges of one append at a time; `settle` or `roll_back` ends it. All methods block."""
+    """The writer of ranges, for one append at a time, each ended by `settle` or `roll_back`. All methods block."""
 
     def __init__(self, disk: Disk, folder: Path, epoch: int, open_streams: OpenStreams) -> None:
         self._disk = disk
@@ -76,14 +75,14 @@ class OutputWriter:
         self._open = open_streams
         self._counters = itertools.count(1)
         self._streams: OrderedDict[str, _Stream] = OrderedDict()
-        self._before: dict[str, int] = {}  # streams of the present append, and where each ended before it
+        self._before: dict[str, int] = {}  # streams written by the current append, and the end of each before it
 
     def new_file(self) -> tuple[int, int]:
-        """Returns a name that was never used; from any thread."""
+        """Returns an unused file name; callable from any thread."""
         return (self._epoch, next(self._counters))
 
     def write(self, ranges: Iterable[WriteRange]) -> list[Location]:
-        """Make the ranges durable, in files that no frame names yet. NoRoom; after OSError all of it is unknown."""
+        """Writes the ranges durably, before a frame names them. On NoRoom none is left; effect unknown on OSError."""
         try:
             locations = [self._write(written) for written in ranges]
         except OSError as error:
@@ -101,7 +100,7 @@ class OutputWriter:
         stream = self._stream(written.stream)
         location = located(stream.file, stream.end, written.data, written.sha256)
         self._disk.write(stream.fd, [written.data], stream.end)
-        stream.end += padded(max(1, len(written.data)))  # an end of 0 means: new in this append
+        stream.end += padded(max(1, len(written.data)))  # an end of 0 means: created by this append
         return location
 
     def _stream(self, name: str) -> _Stream:
@@ -118,13 +117,13 @@ class OutputWriter:
         return stream
 
     def settle(self) -> None:
-        """Notes that a durable frame names the ranges of the present append."""
+        """Commits the current append's ranges: a durable frame names them."""
         self._before.clear()
         while len(self._streams) > STREAMS_OPEN_MAX or (self._streams and self._open.too_many):
             self._close(next(iter(self._streams)))
 
     def roll_back(self) -> None:
-        """Takes back the present append's ranges, whose frame could not be written; OSError when that is not sure."""
+        """Removes the current append's ranges, whose frame could not be written. Effect unknown on OSError."""
         self._roll_back()
 
     def _roll_back(self) -> None:
@@ -139,7 +138,7 @@ class OutputWriter:
         self._before.clear()
 
     def forget(self, files: Iterable[tuple[int, int]]) -> list[Path]:
-        """Lets go for ever of files that no durable frame names any more; returns their paths."""
+        """Closes files that no durable frame names any more; returns their paths."""
         gone = set(files)
         for name in [name for name, stream in self._streams.items() if stream.file in gone]:
             self._close(name)
@@ -150,13 +149,12 @@ class OutputWriter:
         self._disk.close(self._streams.pop(name).fd)
 
     def close(self) -> None:
-        """Closes every file."""
         for name in list(self._streams):
             self._close(name)
 
 
 class RangeCounts:
-    """Counts the ranges of each file that something names."""
+    """The number of referenced ranges in each file."""
 
     def __init__(self, locations: Iterable[Location]) -> None:
         self._ranges = Counter(location.file for location in locations)
@@ -165,11 +163,10 @@ class RangeCounts:
         return file in self._ranges
 
     def add(self, location: Location) -> None:
-        """Counts a range in."""
         self._ranges[location.file] += 1
 
     def release(self, locations: Iterable[Location]) -> list[tuple[int, int]]:
-        """Counts the ranges out; returns the files that hold none any more."""
+        """Releases ranges; returns the files that have none left."""
         empty = []
         for location in locations:
             self._ranges[location.file] -= 1
@@ -180,12 +177,12 @@ class RangeCounts:
 
 
 def located(file: tuple[int, int], offset: int, data: bytes | memoryview, sha256: bytes | None = None) -> Location:
-    """Makes the location of a range that is written at `offset`, with the SHA-256 of its bytes; None: computed here."""
+    """Returns the location of a range at `offset`; computes the SHA-256 of `data` unless it is passed."""
     return Location(*file, offset, len(data), sha256 or hashlib.sha256(data).digest())
 
 
 def read_range(disk: Disk, folder: Path, location: Location) -> bytes:
-    """Returns the range's bytes, verified. LedgerDamaged; FileNotFoundError when the file is gone."""
+    """Returns the verified bytes of a range. Raises LedgerDamaged; FileNotFoundError when the file is gone."""
     path = output_path(folder, location.file)
     data = disk.read(path, location.offset, location.length)
     if len(data) != location.length or hashlib.sha256(data).digest() != location.sha256:
@@ -197,7 +194,7 @@ def read_range(disk: Disk, folder: Path, location: Location) -> bytes:
 
 
 def require_range(disk: Disk, folder: Path, location: Location) -> bytes:
-    """Returns the range's bytes, verified. LedgerDamaged, also when the file is gone."""
+    """Returns the verified bytes of a range. Raises LedgerDamaged, also when the file is gone."""
     try:
         return read_range(disk, folder, location)
     except FileNotFoundError as error:
@@ -205,11 +202,10 @@ def require_range(disk: Disk, folder: Path, location: Location) -> bytes:
 
 
 def read_ranges(disk: Disk, folder: Path, locations: Iterable[Location]) -> Iterator[bytes]:
-    """Yields the bytes of each range in this order, verified by several threads.
+    """Yields the bytes of each range in order, verified by several threads.
 
-    One more than there are threads is held besides the one that is given.
-
-    LedgerDamaged for the first that is damaged, after those before it. All threads have ended when this has.
+    Besides the range just yielded, at most one more than the number of threads is in memory. A damaged range raises
+    LedgerDamaged after the ranges before it. All threads have exited when this generator ends.
     """
     with ThreadPoolExecutor(VERIFYING_THREADS, "verifying") as threads:
         waiting: deque[Future[bytes]] = deque()
@@ -222,7 +218,7 @@ def read_ranges(disk: Disk, folder: Path, locations: Iterable[Location]) -> Iter
 
 
 def require_reach(disk: Disk, folder: Path, locations: Iterable[Location]) -> None:
-    """Raises LedgerDamaged unless every file that something names is there and reaches its last named range."""
+    """Raises LedgerDamaged unless every named file exists and reaches the end of its last named range."""
     ends: dict[tuple[int, int], int] = {}
     for location in locations:
         ends[location.file] = max(ends.get(location.file, 0), location.end)

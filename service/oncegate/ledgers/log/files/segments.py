@@ -1,8 +1,8 @@
-"""The segment files of one ledger: walked and verified from the first frame on, or appended to.
+"""The segment files of one ledger: verification from the first frame on, and appends.
 
-The rules of the walk. A bad frame in any segment but the last, bytes other than zero beyond the first bad frame's
-own extent, any later frame header that is whole, a frame of another history: damage, and nothing is touched.
-Anything else behind the last good frame is an append that was never acknowledged, and is cut.
+Each of these is damage, and nothing is changed: a bad frame in a segment other than the last; non-zero bytes beyond the
+extent of the first bad frame; any intact frame header after it; a frame of another history. Anything else after the
+last good frame is an append that was never acknowledged, and is cut off.
 """
 
 import re
@@ -26,22 +26,21 @@ _NAME = re.compile(r"(\d{8,})\.seg")
 
 
 class NoRoom(Exception):
-    """Says that the disk is full; everything is as it was before the call."""
+    """The disk is full; everything is as it was before the call."""
 
 
 def segment_path(folder: Path, segment: int) -> Path:
-    """Returns where a segment lies."""
     return folder / f"{segment:08}.seg"
 
 
 def segments_in(folder: Path) -> list[int]:
-    """Returns the numbers of a folder's segments, ascending."""
+    """Returns the segment numbers in a folder, ascending."""
     return sorted(int(match[1]) for path in folder.iterdir() if (match := _NAME.fullmatch(path.name)))
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Holds a verified frame; `body` is valid as long as it is held."""
+    """A verified frame; `body` stays valid while the frame is referenced."""
 
     segment: SegmentHeader
     header: FrameHeader
@@ -49,12 +48,14 @@ class Frame:
 
 
 class Walk:
-    """Iterates the frames of a ledger, verifying each; afterwards `end` and `last` say where it ends.
+    """An iterator over the frames of a ledger that verifies each. Raises LedgerDamaged at the first contradiction.
 
-    It begins with `first_segment`; without one with the first that none is missing after: whether a ledger may begin
-    there is for `folding` to say. `stop`: look no further than this end, which was verified before. LedgerDamaged at
-    the first contradiction. `last_data` is the last segment as it was read, a torn append included; `headers` are
-    those of the segments; `chains` the chains of the ends that stand at one of the `watched` (segment, offset).
+    `first_segment`: where to begin; by default the first segment after which none is missing (`Scan` checks whether the
+    ledger may begin there). `stop`: a previously verified end at which to stop. `watched`: ends, as (segment, offset),
+    whose chains are recorded in `chains`.
+
+    After iteration: `end` and `last` are the end of the ledger and its last segment's header, `headers` those of all
+    segments read, and `last_data` the last segment as read, including a torn append.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class Walk:
             yield from self._segment(segment, last=self._stop is None and segment == segments[-1])
 
     def _segments(self) -> list[int]:
-        """Lists the segments to be read, none missing between the first and the last."""
+        """Returns the segments to read. Raises LedgerDamaged if there is a gap."""
         present = segments_in(self._folder)
         last = self._stop.segment if self._stop else max(present, default=1)
         first = self._first or next((n for n in range(last, 0, -1) if n - 1 not in present), 1)
@@ -134,7 +135,7 @@ class Walk:
             self.chains[end.segment, end.offset] = end.chain
 
     def _frame(self, segment: SegmentHeader, data: memoryview) -> Frame | None:
-        """Returns the frame at the end reached so far, if it is whole."""
+        """Returns the frame at the current end, or None if it is not intact."""
         header = decode_header(segment.ledger, segment.segment, data, self.end.offset)
         if header is None:
             return None
@@ -150,7 +151,7 @@ class Walk:
         return Frame(segment, header, body)
 
     def _require_torn(self, segment: SegmentHeader, data: bytes, at: int) -> None:
-        """Raises LedgerDamaged unless the bytes from `at` on can be of one append that was never acknowledged."""
+        """Raises LedgerDamaged unless the bytes from `at` on can belong to a single unacknowledged append."""
         header = decode_header(segment.ledger, segment.segment, data, at)
         if header is not None and data[header.end :].strip(b"\0"):
             raise self._damaged(at, "is bad, and more was written behind it")
@@ -173,10 +174,10 @@ class Walk:
 
 
 class SegmentWriter:
-    """Writes the newest segment. After any OSError it is dead, its state unknown."""
+    """The writer of the newest segment. Unusable after any OSError, which leaves its state unknown."""
 
     def __init__(self, disk: Disk, folder: Path, header: SegmentHeader) -> None:
-        """Create the segment durably: header and folder entry are there before its first frame. NoRoom, OSError."""
+        """Creates the segment durably: its header and folder entry precede its first frame. Raises NoRoom, OSError."""
         self.header = header
         self._disk = disk
         path = segment_path(folder, header.segment)
@@ -190,8 +191,7 @@ class SegmentWriter:
         self.end = End(header.segment, BLOCK_BYTES, header.first_position - 1, header.previous_chain)
 
     def append(self, count: int, body: bytes) -> FrameHeader:
-        """Appends one frame by one write and one sync. NoRoom; after OSError it is unknown whether the frame is
-        there."""
+        """Appends a frame with one write and one sync. On NoRoom nothing was written; effect unknown on OSError."""
         end, ledger = self.end, self.header.ledger
         first = end.position + 1
         chain = chain_of(ledger, end.chain, first, count, body)
@@ -211,11 +211,11 @@ class SegmentWriter:
         return header
 
     def end_after(self, body_bytes: int) -> int:
-        """Tells where the segment would end after one more frame."""
+        """Returns the end of the segment after one more frame of this size."""
         return self.end.offset + padded(FRAME_HEADER_BYTES + body_bytes)
 
     def next_header(self) -> SegmentHeader:
-        """Returns the header of the segment which continues this one."""
+        """Returns the header of the following segment."""
         return replace(
             self.header,
             segment=self.header.segment + 1,

@@ -1,7 +1,7 @@
-"""Writes and reads the snapshot that replaces compacted entries: ranges of a file, each a msgpack array of entries, or
-of pieces of the catalog.
+"""Writes and reads the snapshots that replace compacted entries.
 
-Written beside the writer, before the frame that names it; until then it is a file like any that no frame names.
+A snapshot consists of ranges of a file, each a msgpack array of entries or of catalog pieces. It is written
+concurrently with appends, before the frame that names it; until then no frame names the file.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,10 +17,10 @@ from oncegate.ledgers.snapshot_pieces import decode_piece, encode_piece
 
 
 class SnapshotWriter:
-    """Fills a new output file piece by piece, each synced by itself: an append that comes meanwhile waits for
-    one at most. All methods block.
+    """The writer of a new output file. Each piece is synced separately, so a concurrent append waits for one at most.
 
-    The file has its name only when it is whole: what a crash cuts short is removed at the next opening, not kept aside.
+    All methods block. The file gets its name only when complete; after a crash the next opening removes the temporary
+    file instead of moving it aside.
     """
 
     def __init__(self, disk: Disk, folder: Path, file: tuple[int, int]) -> None:
@@ -33,7 +33,7 @@ class SnapshotWriter:
         self._end = 0
 
     def add(self, piece: list[bytes]) -> Location:
-        """Makes these durable; returns where they are. NoRoom: no file is left; OSError."""
+        """Writes a piece durably and returns its location. Raises NoRoom (the file is removed), OSError."""
         data = encode_piece(piece)
         with _room(self._disk, self._temporary):
             if self._fd is None:
@@ -45,14 +45,14 @@ class SnapshotWriter:
         return location
 
     def finish(self) -> None:
-        """Gives the file its name; there is none when nothing was added. OSError."""
+        """Renames the complete file; no effect if nothing was added. Raises OSError."""
         if self._fd is not None:
             self._close()
             self._disk.rename(self._temporary, self._path)
             self._disk.sync_folder(self._folder)
 
     def abandon(self, removing: bool) -> None:
-        """Go no further. `removing`: leave no file; what is left goes at the next opening. OSError is passed over."""
+        """Aborts. `removing`: deletes the file; otherwise the next opening does. OSError is ignored."""
         if self._fd is not None:
             with suppress(OSError):
                 self._close()
@@ -67,7 +67,9 @@ class SnapshotWriter:
 
 @contextmanager
 def _room(disk: Disk, path: Path) -> Iterator[None]:
-    """Raises NoRoom for a full disk, and no file is left. Not around a sync: after that nobody knows."""
+    """Converts a full disk to NoRoom and removes the file. Not used around syncs, after which the file's state is
+    unknown.
+    """
     try:
         yield
     except OSError as error:
@@ -79,7 +81,7 @@ def _room(disk: Disk, path: Path) -> Iterator[None]:
 
 
 def read_snapshot(disk: Disk, folder: Path, locations: Sequence[Location]) -> Iterator[bytes]:
-    """Yields the snapshot's entries, or the catalog's pieces, at these locations, verified. LedgerDamaged."""
+    """Yields the verified entries or catalog pieces at these locations. Raises LedgerDamaged."""
     for location, data in zip(locations, read_ranges(disk, folder, locations), strict=True):
         try:
             yield from decode_piece(data)

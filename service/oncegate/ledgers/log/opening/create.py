@@ -1,4 +1,4 @@
-"""Making the files of a new ledger, so that a crash at any point leaves it whole or not there at all."""
+"""Creation of a ledger's files. After a crash at any point the ledger is either complete or absent."""
 
 import os
 import re
@@ -15,14 +15,14 @@ from oncegate.ledgers.log.opening.recovery import ASIDE_NAME, OUTPUTS_NAME, SHAR
 from oncegate.ledgers.witness import End, create_witness, read_witness, witness_path
 
 BEGINNING = End(1, BLOCK_BYTES, 0, FIRST_CHAIN)
-UNFINISHED = "NEW-"  # in capitals, which no namespace can be
+UNFINISHED = "NEW-"  # upper case, which no namespace can have
 _NAMESPACE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
 def make_ledger(disk: Disk, root: Path, witness: Path, namespace: str, key: bytes | None = None) -> bytes:
-    """A ledger without entries, its key and its witness, all durable; its id, for the lists. OSError, NoRoom.
+    """Creates an empty ledger, its key and its witness, all durable; returns its id for the lists.
 
-    BadRequest: the name cannot be one. LedgerDamaged: something is there that was a ledger.
+    Raises BadRequest (invalid name), LedgerDamaged (an unlisted ledger or its witness already exists), OSError, NoRoom.
     """
     if not _NAMESPACE.fullmatch(namespace):
         raise BadRequest(
@@ -40,7 +40,7 @@ def make_ledger(disk: Disk, root: Path, witness: Path, namespace: str, key: byte
 
 
 def _never_used(disk: Disk, folder: Path) -> bytes | None:
-    """The id of a ledger that was made whole and never listed, None when nothing is there."""
+    """Returns the id of a ledger that was completely created but never listed; None if the folder does not exist."""
     if not folder.exists():
         return None
     first = segment_path(folder / SHARD_NAME, 1)
@@ -53,7 +53,7 @@ def _never_used(disk: Disk, folder: Path) -> bytes | None:
 
 def _make_folder(disk: Disk, root: Path, namespace: str, given: bytes | None) -> bytes:
     folder = root / f"{UNFINISHED}{namespace}"
-    if folder.exists():  # left by a crash; it never had its name, so nobody wrote to it
+    if folder.exists():  # left by a crash; it was never renamed, so no ledger used it
         shutil.rmtree(folder)
     shard = folder / SHARD_NAME
     for path in (folder, shard, shard / OUTPUTS_NAME, shard / ASIDE_NAME):

@@ -1,12 +1,14 @@
-"""Opening a ledger: first everything is read and judged, and nothing is touched; then it is repaired and owned.
+"""Opening a ledger: verification without changes, then repair and ownership.
 
-1. walk and verify every frame; apply the output changes          3. every named output file reaches its last range
-2. id, key and witness agree with the frames                      --- up to here nothing was touched ---
-4. the last segment is copied without what was never acknowledged, synced, read back, renamed: nobody knows
-   whether the last owner died of a failed sync, and the walk may have read the page cache
-5. a new segment begins the new epoch     6. the witness sees it
-7. segments before the last compaction and files that nothing needs are removed, unless somebody holds them; files
-   that no frame ever named are moved aside, and removed some openings later
+1. Walk and verify every frame; apply the output changes.
+2. Check that id, key and witness agree with the frames.
+3. Check that every named output file reaches its last range.   --- nothing is changed up to here ---
+4. Copy the last segment without its unacknowledged end, sync, read back, rename. The last owner may have died
+   of a failed sync, and the walk may have read the page cache instead of the disk.
+5. Start the new epoch with a new segment.
+6. Record it in the witness.
+7. Remove segments before the last compaction and files that are no longer needed, unless a process holds them.
+   Move files that no frame ever named to `aside`; they are removed some openings later.
 
 `replayed` reads entries back from the files later, and verifies them again.
 """
@@ -33,12 +35,12 @@ OUTPUTS_NAME = "outputs"
 ASIDE_NAME = "aside"
 RUNS_NAME = "runs"
 SHARD_NAME = "0"
-ASIDE_EPOCHS = 16  # openings that a file moved aside stays for a person to look at
+ASIDE_EPOCHS = 16  # number of openings for which a file stays in `aside` for inspection
 
 
 @dataclass(frozen=True)
 class LedgerPaths:
-    """Names where one ledger lies, and the id that the list of ledgers gives it."""
+    """The paths of one ledger, and the id under which it is listed."""
 
     namespace: str
     folder: Path
@@ -47,23 +49,20 @@ class LedgerPaths:
 
     @property
     def shard(self) -> Path:
-        """The folder of segments."""
         return self.folder / SHARD_NAME
 
     @property
     def outputs(self) -> Path:
-        """The folder of output files."""
         return self.shard / OUTPUTS_NAME
 
     @property
     def runs(self) -> Path:
-        """The folder of the shard's sorted runs."""
         return self.shard / RUNS_NAME
 
 
 @dataclass
 class Found:
-    """Holds what `inspect` read of a ledger, all of it verified."""
+    """The result of `inspect`, all of it verified."""
 
     key: bytes
     walk: Walk
@@ -74,9 +73,9 @@ class Found:
 
 
 def inspect(disk: Disk, paths: LedgerPaths, *, accepting: bool = False) -> Found:
-    """Reads and judges a ledger, and touches nothing (steps 1 to 3). LedgerDamaged, KeyMismatch.
+    """Reads and verifies a ledger without changing anything (steps 1 to 3). Raises LedgerDamaged, KeyMismatch.
 
-    `accepting`: whatever witness and list say.
+    `accepting` skips the comparison with the witness and the list of ledgers.
     """
     key = read_key(disk, paths.folder)
     seen = None if accepting else read_witness(disk, paths.witness)
@@ -113,7 +112,7 @@ def _require_listed(paths: LedgerPaths, header: SegmentHeader) -> None:
 
 
 def require_witnessed(paths: LedgerPaths, walk: Walk, seen: WitnessRecord) -> None:
-    """Raises LedgerDamaged unless the ledger reaches what its witness saw, with the same history there."""
+    """Raises LedgerDamaged unless the ledger reaches the end that its witness recorded, with the same history there."""
     end = walk.end
     if seen.ledger != paths.ledger:
         raise LedgerDamaged(
@@ -136,16 +135,16 @@ def require_witnessed(paths: LedgerPaths, walk: Walk, seen: WitnessRecord) -> No
 
 @dataclass
 class Owned:
-    """Holds the open files of a ledger that is repaired and begins its new epoch."""
+    """The open files of a repaired ledger in its new epoch."""
 
     segment: SegmentWriter
     witness: WitnessWriter
 
 
 def repair(disk: Disk, paths: LedgerPaths, found: Found) -> Owned:
-    """Repairs a ledger and begins its new epoch (steps 4 to 7).
+    """Repairs a ledger and starts its new epoch (steps 4 to 7).
 
-    NoRoom, OSError: the ledger is as it was or repaired, and nothing of it is lost.
+    On NoRoom and OSError the ledger is unchanged or repaired; nothing acknowledged is lost.
     """
     copy_last_segment(disk, paths, found)
     serial = found.seen.serial if found.seen else 0
@@ -161,7 +160,7 @@ def repair(disk: Disk, paths: LedgerPaths, found: Found) -> Owned:
 
 
 def copy_last_segment(disk: Disk, paths: LedgerPaths, found: Found) -> None:
-    """Writes the last segment anew, from the bytes that the walk verified and not from a second reading (step 4)."""
+    """Rewrites the last segment (step 4) from the bytes that the walk verified; a second read might differ."""
     end = found.walk.end
     whole = memoryview(found.walk.last_data)[: end.offset]
     replace_file(disk, segment_path(paths.shard, end.segment), [whole])
@@ -169,7 +168,7 @@ def copy_last_segment(disk: Disk, paths: LedgerPaths, found: Found) -> None:
 
 
 def begin_epoch(disk: Disk, paths: LedgerPaths, found: Found) -> SegmentWriter:
-    """Begins the segment of a new epoch (step 5). A ledger whose id changes records the one it had."""
+    """Creates the first segment of a new epoch (step 5). If the ledger's id changes, its header records the old id."""
     end = found.walk.end
     header = SegmentHeader(
         segment=end.segment + 1,
@@ -184,7 +183,7 @@ def begin_epoch(disk: Disk, paths: LedgerPaths, found: Found) -> SegmentWriter:
 
 
 def _tidy(disk: Disk, paths: LedgerPaths, found: Found, epoch: int) -> None:
-    """Step 7. A file that no frame names is kept: it may tell a person what was never acknowledged."""
+    """Performs step 7. Files that no frame names are kept: they may help to find out what was never acknowledged."""
     in_use = {needed.file for needed in found.scan.locations()}
     idle = {file: path for file, path in outputs_in(paths.outputs).items() if file not in in_use}
     with removable(paths.outputs) as free:
@@ -213,7 +212,7 @@ def _move_aside(disk: Disk, paths: LedgerPaths, files: list[Path], epoch: int) -
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Bounds what of a ledger is read: the segments from the last compaction on, up to an end that was verified."""
+    """The readable part of a ledger: the segments from the last compaction on, up to a verified end."""
 
     compacted: Compacted | None
     headers: Sequence[SegmentHeader]
@@ -221,14 +220,14 @@ class Extent:
 
     @property
     def position(self) -> int:
-        """The position up to which entries were compacted; 0 when none were."""
+        """Position up to which entries are compacted; 0 if there was no compaction."""
         return self.compacted.position if self.compacted else 0
 
 
 def replayed(
     disk: Disk, shard: Path, outputs: Path, extent: Extent, from_position: int
 ) -> Generator[Replayed, None, None]:
-    """Yields the entries from a position on, as `ports.Ledger.replay`; LedgerDamaged, OSError. Blocks."""
+    """Yields the entries from a position on, as `ports.Ledger.replay`. Blocks. Raises LedgerDamaged, OSError."""
     compacted = extent.compacted
     if compacted and from_position <= compacted.position:
         for entry in read_snapshot(disk, outputs, compacted.state):
@@ -242,7 +241,10 @@ def replayed(
 
 
 def mark_at(disk: Disk, shard: Path, extent: Extent, position: int) -> Mark:
-    """Returns the mark of the append that ended at `position`; ValueError: none that is still known did. Blocks."""
+    """Returns the ledger position of the append that ended at `position`. Blocks.
+
+    Raises ValueError if no append ended there or it is compacted away.
+    """
     if extent.compacted and position == extent.compacted.position:
         return extent.compacted.mark
     if extent.position < position <= extent.end.position:
@@ -254,7 +256,7 @@ def mark_at(disk: Disk, shard: Path, extent: Extent, position: int) -> Mark:
 
 
 def _frames(disk: Disk, shard: Path, extent: Extent, from_position: int) -> Iterator[Frame]:
-    """Those that hold entries from a position on."""
+    """Yields the frames that hold entries at or after a position."""
     firsts = [header.first_position for header in extent.headers]
     first = extent.headers[max(0, bisect_right(firsts, from_position) - 1)].segment
     for frame in Walk(disk, shard, first_segment=first, stop=extent.end):

@@ -1,9 +1,9 @@
-"""Adds up the frames of a ledger in the order of the walk, for opening it and for showing it; reads ahead in a thread.
+"""Applies the frames of a ledger in order, for opening and for `dump`; also the read-ahead thread for entries.
 
-A ledger whose first segments were compacted begins where its last `Compacted` says: just that segment, first position
-and chain. Segments before it that are still there were kept by a crash or a backup.
+A ledger whose first segments were compacted begins where its last `Compacted` names: exactly that segment, first
+position and chain. Earlier segments that still exist were kept by a crash or a backup.
 
-Entries are read and checked in a thread of its own, some batches ahead of the processor that applies them.
+Another thread reads and verifies entries some batches ahead of the one that applies them.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from oncegate.ports import Mark
 
 
 def frame_body(frame: Frame) -> Body:
-    """Decodes a frame's body; LedgerDamaged when the frame is whole and yet not of this format."""
+    """Decodes a frame's body. Raises LedgerDamaged if a verified frame has an unknown format."""
     try:
         body = decode_body(frame.body)
         if len(body.entries) != frame.header.count:
@@ -38,23 +38,23 @@ def frame_body(frame: Frame) -> Body:
 
 
 def frame_mark(frame: Frame) -> Mark:
-    """Makes the mark of a frame's last entry."""
+    """Returns the ledger position of a frame's last entry."""
     return Mark(frame.segment.ledger, frame.header.last_position, frame.header.chain[:8])
 
 
 class Scan:
-    """Iterate `over` a walk; afterwards, without LedgerDamaged, all of it is known.
+    """The state of a ledger, built from its frames. Complete once `over` was exhausted without LedgerDamaged.
 
-    `mark`: of the last entry, None without any. `named`: every output file that a frame named, living or not.
+    `mark`: ledger position of the last entry, or None. `named`: every output file that a frame ever named.
     """
 
     def __init__(self, disk: Disk, folder: Path, outputs: Path) -> None:
-        """Of the segments in `folder`; catalogs are read below `outputs`."""
+        """`folder` holds the segments; catalogs are read from `outputs`."""
         self._disk = disk
         self._folder = folder
         self._outputs = outputs
-        self._known = False  # whether the changes before this frame are applied
-        # Why they are not, where it is a compaction whose catalog cannot be read.
+        self._known = False  # whether the catalog includes all changes before this frame
+        # The error that made a compaction's catalog unreadable.
         self._unread: LedgerDamaged | None = None
         self.catalog = Catalog()
         self.compacted: Compacted | None = None
@@ -63,7 +63,7 @@ class Scan:
         self.headers: list[SegmentHeader] = []
 
     def over(self, walk: Walk) -> Iterator[tuple[Frame, Body]]:
-        """Yields the frames and their bodies, each applied before."""
+        """Yields the frames with their bodies, each already applied."""
         for frame in walk:
             self._known = self._known or walk.headers[0].segment == 1
             body = frame_body(frame)
@@ -90,7 +90,7 @@ class Scan:
             self.catalog.apply(change)
 
     def _read_catalog(self, compacted: Compacted) -> None:
-        """Begins with a compaction's catalog. One that a later compaction has replaced may be gone: nobody needs it."""
+        """Replaces the catalog by a compaction's. A missing one is no error if a later compaction has replaced it."""
         self.catalog, self._known, self._unread = Catalog(), True, None
         try:
             for piece in read_snapshot(self._disk, self._outputs, compacted.catalog):
@@ -109,7 +109,7 @@ class Scan:
             ) from error
 
     def _needed(self, headers: list[SegmentHeader]) -> list[SegmentHeader]:
-        """The segments from the last compaction on; LedgerDamaged when they are not all there."""
+        """Returns the segments from the last compaction on. Raises LedgerDamaged if they are incomplete."""
         first, compacted = headers[0].segment, self.compacted
         begin = compacted.segment if compacted else 1
         if first > begin:
@@ -129,20 +129,20 @@ class Scan:
 
     @property
     def predecessors(self) -> tuple[bytes, ...]:
-        """The ids that the ledger had before the present one, oldest first."""
+        """The previous ids of the ledger, oldest first."""
         before = self.compacted.predecessors if self.compacted else ()
         later = [header.predecessor for header in self.headers if header.predecessor not in (NO_LEDGER, *before)]
         return (*before, *later)
 
     def locations(self) -> Iterator[Location]:
-        """Every location that is still needed: ranges that wait or are published, and the snapshot."""
+        """Yields every location still needed: waiting and published ranges, and the snapshot."""
         yield from self.catalog.locations()
         yield from self.compacted.locations if self.compacted else ()
 
 
 T = TypeVar("T")
 Batch = tuple[list[T], bool]
-# Handed over at once, so that handing over costs nothing beside reading; and how many such are read ahead at most.
+# Size of a batch, large enough to make the handover between threads negligible; and the most batches read ahead.
 BATCH_BYTES = 4 << 20
 BATCHES_AHEAD = 4
 
@@ -150,16 +150,16 @@ BATCHES_AHEAD = 4
 async def read_ahead(
     items: Generator[T, None, None], size_bytes: Callable[[T], int], thread: Executor
 ) -> AsyncGenerator[list[T], None]:
-    """Yields the same items in the same order, in batches of `BATCH_BYTES`, taken from `items` by another thread.
+    """Yields the items of `items` in order, in batches of `BATCH_BYTES`, read ahead by `thread`.
 
-    What `items` raises is raised here, after the items before it. `items` is closed, and `thread` is done with it, when
-    this has ended: by itself, by an error, or by `aclose`. `thread`: makes one call at a time, in order.
+    An error of `items` is raised after the items before it. When this generator ends, by exhaustion, error or `aclose`,
+    `items` is closed and `thread` no longer uses it. `thread` must run one call at a time, in order.
     """
     loop = asyncio.get_running_loop()
     batches = _batches(items, size_bytes)
     ahead: deque[asyncio.Future[Batch[T] | None]] = deque()
     try:
-        # The first alone: of a small ledger it is all, and a thousand of them are opened at a start.
+        # The first batch alone: a small ledger has no other, and startup may open a thousand of them.
         ahead.append(loop.run_in_executor(thread, next, batches, None))
         while ahead and (batch := await ahead[0]) is not None:
             ahead.popleft()
@@ -177,7 +177,7 @@ async def read_ahead(
 async def _leave(
     ahead: "deque[asyncio.Future[Batch[T] | None]]", batches: Generator[Batch[T], None, None], thread: Executor
 ) -> None:
-    """Ends a reading that others wait for no more: behind the batch that the thread may be at."""
+    """Aborts a read-ahead; waits for the batch that the thread is reading."""
     for waiting in ahead:
         waiting.cancel()
     try:
@@ -185,11 +185,11 @@ async def _leave(
     finally:
         for ended in ahead:
             if not ended.cancelled():
-                ended.exception()  # nobody asks for it any more
+                ended.exception()  # retrieved, so that asyncio does not log it
 
 
 def _batches(items: Generator[T, None, None], size_bytes: Callable[[T], int]) -> Generator[Batch[T], None, None]:
-    """Lists of some megabytes, none empty, each with whether it is the last; what is before an error comes before."""
+    """Yields non-empty batches, each with a flag for the last one; an error comes after the items before it."""
     batch: list[T] = []
     held = 0
     with closing(items):
