@@ -1,9 +1,9 @@
-"""Opens ledgers by the scheme of a URL. `SCHEMES` is the one table of them: scheme to opener.
+"""Opens ledgers by the scheme of their URL. `SCHEMES` maps each scheme to its opener.
 
-memory:          nothing outlives the process
-log:<folder>     segments and output files of our own below a folder; a bare path means the same
-kafka://...      topics of a Kafka cluster (the extra oncegate[kafka]); `oncegate.ledgers.kafka.address` says the rest
-redis://...      streams of a Redis server (the extra oncegate[redis]); `oncegate.ledgers.redis.address` says the rest
+memory:          not persistent
+log:<folder>     segments and output files of Oncegate's own format in a folder; a bare path means the same
+kafka://...      topics of a Kafka cluster (extra oncegate[kafka]); see `oncegate.ledgers.kafka.address`
+redis://...      streams of a Redis server (extra oncegate[redis]); see `oncegate.ledgers.redis.address`
 rediss://...     the same over TLS
 """
 
@@ -27,7 +27,7 @@ async def _open_memory(
 
 @asynccontextmanager
 async def _open_kafka(place: str, create: bool, witness: str | None, reserve_bytes: int) -> AsyncIterator[Ledgers]:
-    # Its client is an extra, and takes a quarter of a second to import.
+    # Imported lazily: the client is an optional extra and takes a quarter of a second to import.
     try:
         from oncegate.ledgers.kafka.ledgers import open_kafka
     except ModuleNotFoundError as error:
@@ -39,7 +39,7 @@ async def _open_kafka(place: str, create: bool, witness: str | None, reserve_byt
 def _opener_of_redis(tls: bool) -> Opener:
     @asynccontextmanager
     async def opened(place: str, create: bool, witness: str | None, reserve_bytes: int) -> AsyncIterator[Ledgers]:
-        # Its client is an extra.
+        # Imported lazily: the client is an optional extra.
         try:
             from oncegate.ledgers.redis.ledgers import open_redis
         except ModuleNotFoundError as error:
@@ -64,21 +64,22 @@ def open_ledgers(
 ) -> AbstractAsyncContextManager[Ledgers]:
     """Opens the ledgers at `url`, owned until the context ends.
 
-    `create`: make them where neither the place nor its witness knows of any. `witness`: where to keep the
-    witness instead of beside the data. `reserve_bytes`: room kept for what must be written when the disk is full.
+    Args: `create` creates them if neither the location nor its witness has any. `witness` is where to keep the witness
+    instead of beside the data. `reserve_bytes` is the disk space reserved for completes and releases.
 
     Raises:
-        NotFound: the scheme is unknown, or there is nothing at the place and `create` is false.
-        LedgerBusy, LedgerDamaged, KeyMismatch: on entering; nothing was touched.
+        NotFound: the scheme is unknown, or there is nothing at the location and `create` is false.
+        LedgerBusy, LedgerDamaged, KeyMismatch: on entering; nothing was changed.
     """
     scheme, place = parse_url(url)
     return SCHEMES[scheme](place, create, witness, reserve_bytes)
 
 
 def open_duplicates(url: str, topic: str) -> AbstractAsyncContextManager[DuplicateTopic]:
-    """Opens the topic where duplicates are told one by one, at the brokers of the ledgers at `url`.
+    """Opens the topic that receives one record per duplicate, on the brokers of the ledgers at `url`.
 
-    Raises BadRequest: these ledgers have no brokers; on entering NotFound, BadRequest: it cannot be this topic.
+    Raises BadRequest if these ledgers have no brokers. On entering, raises NotFound, or BadRequest if the topic is
+    unsuitable.
     """
     scheme, place = parse_url(url)
     if scheme != "kafka":
@@ -86,14 +87,14 @@ def open_duplicates(url: str, topic: str) -> AbstractAsyncContextManager[Duplica
             f"duplicates_topic {topic}: a ledger {scheme}: has no brokers, and a topic of duplicates is on those of a "
             "ledger kafka:; leave the setting out, /metrics counts duplicates by cause and age everywhere"
         )
-    # After `open_ledgers`, which tells what is missing where its client is.
+    # `open_ledgers` runs first and reports a missing client library.
     from oncegate.ledgers.kafka.duplicates import open_kafka_duplicates
 
     return open_kafka_duplicates(place, topic)
 
 
 def parse_url(url: str) -> tuple[str, str]:
-    """Splits a ledger's URL into its scheme and what follows it; a bare path is a log. NotFound: no such scheme."""
+    """Splits a ledger's URL into scheme and rest; a bare path is a log. Raises NotFound for an unknown scheme."""
     scheme, colon, place = url.partition(":")
     if colon and scheme in SCHEMES:
         return scheme, place

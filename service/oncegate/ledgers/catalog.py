@@ -1,15 +1,15 @@
-"""The catalog of a ledger's outputs: the ranges of rows that wait, and the topics made of published ones.
+"""The catalog of a ledger's outputs: waiting ranges of rows, and topics made of published ranges.
 
-Frames hold changes, which are applied one after the other, the same live and in replay:
+Frames contain changes, which are applied in order, identically when live and in replay:
 
-    Wrote      a range waits under its id
-    Published  waiting ranges become the next rows of a topic; nothing is copied
-    Dropped    waiting ranges will never be published
-    Trimmed    published ranges wholly below an offset are forgotten
-    Held       published ranges of a topic, so many at once: in a snapshot alone
+    Wrote      adds a waiting range under its id
+    Published  appends waiting ranges to a topic; no row is copied
+    Dropped    gives up waiting ranges, which will never be published
+    Trimmed    forgets published ranges wholly below an offset
+    Held       adds many published ranges of a topic; only in snapshots
 
-A snapshot is a sequence of such changes, in pieces, that make the same of an empty catalog. The published ranges of a
-partition take 80 bytes each, in memory as in a snapshot; the location of a range names its bytes.
+A snapshot is a sequence of such changes, in pieces, that rebuild the catalog from an empty one. A published range takes
+80 bytes, in memory and in a snapshot; its location refers to its bytes.
 """
 
 import struct
@@ -27,7 +27,7 @@ from oncegate.ports import DropRanges, OutputChange, PublishRanges, SendRanges, 
 
 
 class Location(msgspec.Struct, frozen=True, array_like=True):
-    """Says where a range's bytes lie; the file is named by the epoch that made it and a counter."""
+    """The location of a range's bytes. A file is named by the epoch that created it and a counter."""
 
     epoch: int
     counter: int
@@ -37,21 +37,21 @@ class Location(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def file(self) -> tuple[int, int]:
-        """Returns the file's name: the epoch that made it, and a counter."""
+        """Name of the file: the epoch that created it, and a counter."""
         return (self.epoch, self.counter)
 
     @property
     def end(self) -> int:
-        """Returns the first byte behind the range."""
+        """First offset after the range."""
         return self.offset + self.length
 
 
-# Of a range that is not written yet.
+# Location of a range that is not written yet.
 NOWHERE = Location(0, 0, 0, 0, bytes(32))
 
 
 class Wrote(msgspec.Struct, frozen=True, array_like=True, tag=1):
-    """Makes a range wait under its id; `location`: where its bytes are."""
+    """Adds a waiting range under its id; `location`: where its bytes are."""
 
     range_id: bytes
     rows: int
@@ -59,7 +59,7 @@ class Wrote(msgspec.Struct, frozen=True, array_like=True, tag=1):
 
 
 class Published(msgspec.Struct, frozen=True, array_like=True, tag=2):
-    """Makes waiting ranges the next rows of a topic."""
+    """Appends waiting ranges to a topic."""
 
     topic: str
     partition: int
@@ -68,13 +68,13 @@ class Published(msgspec.Struct, frozen=True, array_like=True, tag=2):
 
 
 class Dropped(msgspec.Struct, frozen=True, array_like=True, tag=3):
-    """Gives waiting ranges up."""
+    """Gives up waiting ranges."""
 
     range_ids: tuple[bytes, ...]
 
 
 class Trimmed(msgspec.Struct, frozen=True, array_like=True, tag=4):
-    """Forgets published ranges that lie wholly below `before_offset`."""
+    """Forgets published ranges wholly below `before_offset`."""
 
     topic: str
     partition: int
@@ -82,7 +82,7 @@ class Trimmed(msgspec.Struct, frozen=True, array_like=True, tag=4):
 
 
 class Held(msgspec.Struct, frozen=True, array_like=True, tag=6):
-    """Makes published ranges, as `PublishedRanges` packs them, the next rows of a topic that begins at `low_offset`."""
+    """Appends published ranges, packed by `PublishedRanges`, to a topic that begins at `low_offset`."""
 
     topic: str
     partition: int
@@ -97,9 +97,9 @@ decode_changes = msgspec.msgpack.Decoder(list[SnapshotChange]).decode
 
 
 def change_of(output: OutputChange, locate: Callable[[WriteRange], Location]) -> CatalogChange:
-    """Makes the catalog's form of an output change; `locate` tells where a written range's bytes are.
+    """Converts an output change to the catalog's form; `locate` returns the location of a written range.
 
-    ValueError: rows are to be sent elsewhere, and a ledger that does so takes these changes apart before.
+    Raises ValueError for `SendRanges`: ledgers that send rows elsewhere convert these changes before.
     """
     match output:
         case WriteRange():
@@ -115,7 +115,7 @@ def change_of(output: OutputChange, locate: Callable[[WriteRange], Location]) ->
 
 
 def located(changes: Iterable[CatalogChange], locations: Iterator[Location]) -> list[CatalogChange]:
-    """Gives each range that is written the next of the locations; other changes stay as they are."""
+    """Assigns the next of `locations` to each `Wrote`; returns other changes as they are."""
     return [
         Wrote(change.range_id, change.rows, next(locations)) if isinstance(change, Wrote) else change
         for change in changes
@@ -133,7 +133,7 @@ NO_OFFSET = 2**64 - 1
 
 @dataclass(frozen=True, slots=True)
 class PublishedRange:
-    """Describes a published range: its rows begin at `first_offset`, its bytes are at `location`."""
+    """A published range of rows from `first_offset` on, with its bytes at `location`."""
 
     first_offset: int
     rows: int
@@ -141,7 +141,9 @@ class PublishedRange:
 
 
 class PublishedRanges:
-    """Lists ranges in the order of their offsets, from `low`, the lowest kept, up to `high`, the next to be given."""
+    """Published ranges in offset order, from `low`, the lowest offset kept, up to `high`, the next offset to be
+    assigned.
+    """
 
     __slots__ = ("_ranges", "high", "low")
 
@@ -157,25 +159,25 @@ class PublishedRanges:
         return PublishedRange(first_offset, rows, Location(*at))
 
     def add(self, rows: int, at: Location) -> None:
-        """Makes a range the next rows."""
+        """Appends a range."""
         self._ranges.append(self.high, rows, at.epoch, at.counter, at.offset, at.length, at.sha256)
         self.high += rows
 
     def extend(self, data: bytes) -> None:
-        """Adds ranges as `frozen` gave them. ValueError: these are none."""
+        """Appends ranges in the form returned by `frozen`. Raises ValueError for other data."""
         self._ranges.extend(data)
         if len(self):
             last = self[len(self) - 1]
             self.high = last.first_offset + last.rows
 
     def below(self, before_offset: int) -> int:
-        """Counts the ranges that lie wholly below the offset."""
+        """Returns the number of ranges wholly below the offset."""
         if before_offset >= self.high:
             return len(self)
         return max(0, self._ranges.not_above(before_offset) - 1)
 
     def trim(self, before_offset: int) -> list[Location]:
-        """Forgets the ranges that lie wholly below the offset; returns where they are."""
+        """Forgets the ranges wholly below the offset; returns their locations."""
         count = self.below(before_offset)
         gone = [self[place].location for place in range(count)]
         self._ranges.drop(count)
@@ -183,7 +185,9 @@ class PublishedRanges:
         return gone
 
     def covering(self, offset: int, max_rows: int, max_bytes: int) -> list[PublishedRange]:
-        """Finds whole ranges until `max_rows` from `offset` on or `max_bytes` are covered; `offset`: `low` or more."""
+        """Returns whole ranges until they cover `max_rows` rows from `offset` on or `max_bytes`; `offset` is at least
+        `low`.
+        """
         covered: list[PublishedRange] = []
         size_bytes = 0
         for place in range(self._ranges.not_above(offset) - 1, len(self)):
@@ -197,7 +201,7 @@ class PublishedRanges:
         return covered
 
     def lowest_of(self, counter: int) -> int:
-        """Returns the lowest offset of a location with this counter that has bytes; NO_OFFSET: there is none."""
+        """Returns the lowest offset of a non-empty location with this counter, or NO_OFFSET."""
         lowest = NO_OFFSET
         for block in self.frozen():
             ranges = np.frombuffer(block, _RANGE_DTYPE)
@@ -206,16 +210,15 @@ class PublishedRanges:
         return lowest
 
     def locations(self) -> Iterator[Location]:
-        """Yields where the ranges are."""
         for _, _, *at in self._ranges:
             yield Location(*at)
 
     def frozen(self) -> list[bytes]:
-        """Returns all of them as they are now, in blocks."""
+        """Returns a copy of all ranges as they are now, in blocks."""
         return self._ranges.frozen()
 
 
-# Encoded at once, in about a millisecond: changes, and ranges that are bytes already (256 KiB).
+# Limits of one encoding step of about a millisecond: changes, and already packed ranges (256 KiB).
 CHANGES_PER_PIECE = 1_000
 BLOCKS_PER_PIECE = 6
 _PIECE_BYTES = BLOCKS_PER_PIECE * BLOCK_RECORDS * RANGE_BYTES
@@ -223,12 +226,12 @@ _PIECE_BYTES = BLOCKS_PER_PIECE * BLOCK_RECORDS * RANGE_BYTES
 # Topic, partition, lowest offset and blocks of published ranges.
 _Copied = tuple[str, int, int, list[bytes]]
 _Copies = MomentCopy[tuple[str, int], PublishedRanges, _Copied]
-# Ranges that wait, and topics, as they were at one moment.
+# Waiting ranges and topics, as of one moment.
 CatalogPart = tuple[list[Wrote], list[_Copied]]
 
 
 class Catalog:
-    """Holds what the changes so far have made."""
+    """The state after the changes applied so far."""
 
     def __init__(self) -> None:
         self._waiting: dict[bytes, Wrote] = {}
@@ -237,32 +240,33 @@ class Catalog:
 
     @property
     def ranges_waiting(self) -> int:
-        """Counts the ranges that wait."""
+        """Number of waiting ranges."""
         return len(self._waiting)
 
     def waiting(self, range_ids: Iterable[bytes]) -> list[Location]:
-        """Returns where the bytes of ranges that wait are."""
+        """Returns the locations of waiting ranges."""
         return [self._waiting[range_id].location for range_id in range_ids]
 
     def topics(self) -> Iterator[tuple[str, int, int, int]]:
-        """Yields topic, partition, lowest offset kept and count of ranges, of every topic."""
+        """Yields topic, partition, lowest offset kept and number of ranges, for every topic."""
         for (name, partition), topic in self._topics.items():
             yield name, partition, topic.low, len(topic)
 
     def pieces(self) -> Iterator[bytes]:
-        """Encodes everything as it is at the call, a piece at a time, for `take`; changes may come meanwhile."""
+        """Yields the catalog as of this call, encoded in pieces for `take`; it may change during iteration."""
         parts = self.parts()
         return (piece for part in parts for piece in encoded_part(part))
 
     def parts(self) -> Generator[CatalogPart, None, None]:
-        """Copies everything as it is at the call, some at a time; changes may come meanwhile, from the same thread.
+        """Yields a copy of the catalog as of this call, in parts; the same thread may change the catalog during
+        iteration.
 
-        Any thread may encode a part, by `encoded_part`. To be gone through, or closed.
+        Any thread may encode a part with `encoded_part`. The caller must exhaust or close the generator.
         """
         topics = MomentCopy(self._topics, lambda key, topic: (*key, topic.low, topic.frozen()))
         self._saved = topics
         parts = self._parts(list(self._waiting.values()), topics)
-        # It has begun: closing it, or throwing it away, is noted.
+        # Started, so that closing or discarding it runs its `finally`.
         next(parts)
         return parts
 
@@ -277,19 +281,19 @@ class Catalog:
                 self._saved = None
 
     def _changing(self, topic: str, partition: int) -> PublishedRanges:
-        """Returns what is changed in place next: a snapshot under way has it as it was."""
+        """Returns the topic for a change in place; a snapshot in progress keeps its state before the change."""
         if self._saved is not None:
             self._saved.changing((topic, partition))
         return self._topics.setdefault((topic, partition), PublishedRanges())
 
     def take(self, piece: bytes) -> None:
-        """Applies a piece of a snapshot. ValueError: it is none."""
+        """Applies a piece of a snapshot. Raises ValueError if it is not one."""
         for change in decode_changes(piece):
             self.apply(change)
 
     def check(self, changes: Iterable[CatalogChange]) -> None:
-        """Raises ValueError when the changes, in order, contradict what is there: a bug of the caller. No effect."""
-        rows: dict[bytes, int | None] = {}  # what these changes did so far; None: gone
+        """Raises ValueError when the changes, in order, contradict the catalog: a bug of the caller. No effect."""
+        rows: dict[bytes, int | None] = {}  # rows of ranges after the changes so far; None: removed
         highs: dict[tuple[str, int], int] = {}
         for change in changes:
             match change:
@@ -321,7 +325,7 @@ class Catalog:
         return taken
 
     def apply(self, change: SnapshotChange) -> list[Location]:
-        """Applies one checked change; returns the locations whose rows nothing names any more."""
+        """Applies one checked change; returns the locations whose rows are no longer referenced."""
         match change:
             case Wrote():
                 self._waiting[change.range_id] = change
@@ -349,19 +353,21 @@ class Catalog:
         return empty
 
     def changes_something(self, change: CatalogChange) -> bool:
-        """Tells whether a change would leave anything other than it is: a trim may forget no range."""
+        """Returns whether a change has an effect: a trim may forget no range."""
         if not isinstance(change, Trimmed):
             return True
         found = self._topics.get((change.topic, change.partition))
         return found is not None and found.below(change.before_offset) > 0
 
     def offsets(self, topic: str, partition: int) -> tuple[int, int]:
-        """Returns the lowest offset kept and the next one to be given."""
+        """Returns the lowest offset kept and the next offset to be assigned."""
         found = self._topics.get((topic, partition))
         return (0, 0) if found is None else (found.low, found.high)
 
     def find(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[PublishedRange]:
-        """Finds whole published ranges until `max_rows` from `offset` on or `max_bytes` are covered; OffsetTrimmed."""
+        """Returns whole published ranges until they cover `max_rows` rows from `offset` on or `max_bytes`;
+        OffsetTrimmed.
+        """
         found = self._topics.get((topic, partition))
         if found is None or offset >= found.high or max_rows <= 0:
             return []
@@ -374,13 +380,13 @@ class Catalog:
         return found.covering(offset, max_rows, max_bytes)
 
     def files(self) -> set[tuple[int, int]]:
-        """Returns every file that something names."""
+        """Returns every referenced file."""
         return {location.file for location in self.locations()}
 
     def lowest_offset(self, counter: int) -> int | None:
-        """Returns the lowest offset of a location with this counter that has bytes; None: there is none.
+        """Returns the lowest offset of a non-empty location with this counter, or None.
 
-        Of a million, in some 20 ms.
+        Takes about 20 ms for a million locations.
         """
         waiting = [one.location for one in self._waiting.values()]
         lowest = [at.offset for at in waiting if at.length and at.counter == counter]
@@ -388,7 +394,7 @@ class Catalog:
         return None if found == NO_OFFSET else found
 
     def locations(self) -> Iterator[Location]:
-        """Yields every location that something names, in no order."""
+        """Yields every referenced location, in no particular order."""
         for wrote in self._waiting.values():
             yield wrote.location
         for topic in self._topics.values():
@@ -396,7 +402,7 @@ class Catalog:
 
 
 def encoded_part(part: CatalogPart) -> Iterator[bytes]:
-    """Encodes a part of a catalog, a piece at a time, for `Catalog.take`."""
+    """Encodes a part of a catalog, in pieces for `Catalog.take`."""
     waiting, topics = part
     for at in range(0, len(waiting), CHANGES_PER_PIECE):
         yield encode_changes(waiting[at : at + CHANGES_PER_PIECE])

@@ -1,6 +1,7 @@
-"""The only place that touches the disk: a few functions, so that tests can record them or make them fail.
+"""The only code that touches the disk, kept small so that tests can record its calls or make them fail.
 
-Nothing here retries a sync: after a failed one the page cache lies, and a second would say that all is well.
+Nothing here retries a sync: after a failed fsync the kernel may drop the dirty pages, and a second fsync would falsely
+succeed.
 """
 
 import errno
@@ -16,35 +17,34 @@ import numpy as np
 BLOCK_BYTES = 4_096
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 TEMPORARY = ".tmp"
-# What is smaller goes through the page cache as fast as past it.
+# Smaller writes are as fast through the page cache as past it.
 PAST_CACHE_BYTES = 256 << 10
 
 
 def padded(size_bytes: int) -> int:
-    """The next block boundary: what follows shares no block with what was acknowledged."""
+    """Rounds up to a block boundary, so that later data shares no block with acknowledged data."""
     return -(-size_bytes // BLOCK_BYTES) * BLOCK_BYTES
 
 
 class Disk:
-    """The operating system's files. Every method blocks and raises OSError."""
+    """The file operations of the operating system. Every method blocks and raises OSError."""
 
     def create(self, path: Path, *, mode: int = 0o644) -> int:
-        """A new file, open for writing; FileExistsError when there is one."""
+        """Creates a file and opens it for writing. Raises FileExistsError if it exists."""
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
 
     def open(self, path: Path) -> int:
-        """An existing file, open for writing in place."""
+        """Opens an existing file for writing in place."""
         return os.open(path, os.O_RDWR | os.O_CLOEXEC)
 
     def close(self, fd: int) -> None:
-        """Closes a file."""
         os.close(fd)
 
     def write(self, fd: int, parts: Sequence[bytes | memoryview], offset: int) -> None:
-        """One write of all parts; after an error any of the bytes may be there.
+        """Writes all parts at `offset`; after an error any of the bytes may have been written.
 
-        A large part that is alone, and lies on a block boundary in memory as in the file, is not copied into the page
-        cache, where the file system can do without; then zeros follow it to the end of its last block.
+        A single large part that is block-aligned, both in memory and in the file, bypasses the page cache if the file
+        system supports that; zeros then pad it to the end of its last block.
         """
         if len(parts) == 1 and len(parts[0]) >= PAST_CACHE_BYTES and _is_aligned(parts[0], offset):
             with _past_cache(fd):
@@ -52,29 +52,29 @@ class Disk:
                     return
         total = sum(map(len, parts))
         done = os.pwritev(fd, parts, offset)
-        if done < total:  # the disk became full, or a signal came: the next try tells which
+        if done < total:  # the disk became full or a signal arrived; the next call shows which
             rest = memoryview(b"".join(parts))
             while done < total:
                 done += os.pwrite(fd, rest[done:], offset + done)
 
     def allocate(self, fd: int, size_bytes: int) -> None:
-        """Gives a file room on the disk, whatever is written later."""
+        """Allocates disk space for a file."""
         os.posix_fallocate(fd, 0, size_bytes)
 
     def truncate(self, fd: int, size_bytes: int) -> None:
-        """Cuts a file to so many bytes."""
+        """Truncates a file."""
         os.ftruncate(fd, size_bytes)
 
     def sync(self, fd: int) -> None:
-        """The file's bytes and length are durable when this returns."""
+        """Makes the file's bytes and length durable."""
         os.fdatasync(fd)
 
     def forget_pages(self, fd: int) -> None:
-        """Let the next read come from the disk, as far as the system grants that."""
+        """Drops the file from the page cache, as far as the system permits; the next read comes from the disk."""
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
 
     def sync_folder(self, path: Path) -> None:
-        """Names created, renamed and removed in the folder are durable when this returns."""
+        """Makes names that were created, renamed or removed in the folder durable."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(fd)
@@ -82,7 +82,7 @@ class Disk:
             os.close(fd)
 
     def rename(self, old: Path, new: Path) -> None:
-        """Gives a file another name, in place of what had it; durable once the folder is synced."""
+        """Renames a file, replacing any existing one; durable once the folder is synced."""
         os.rename(old, new)
 
     def unlink(self, path: Path) -> None:
@@ -90,15 +90,15 @@ class Disk:
         os.unlink(path)
 
     def make_folder(self, path: Path, *, mode: int = 0o755) -> None:
-        """Makes one folder; FileExistsError when there is one."""
+        """Creates one folder. Raises FileExistsError if it exists."""
         os.mkdir(path, mode)
 
     def remove_folder(self, path: Path) -> None:
-        """Removes an empty folder; durable once the one above it is synced."""
+        """Removes an empty folder; durable once its parent is synced."""
         os.rmdir(path)
 
     def read(self, path: Path, offset: int = 0, size_bytes: int | None = None) -> bytes:
-        """Bytes of a file; fewer than asked for when it ends before."""
+        """Returns bytes of a file; fewer than `size_bytes` if it ends earlier."""
         with open(path, "rb", buffering=0) as file:
             if size_bytes is None:
                 return file.readall() or b""
@@ -113,13 +113,13 @@ class Disk:
             return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def map(self, path: Path) -> memoryview:
-        """A file's bytes as they lie on the disk, read where they are looked at; they outlive its name.
+        """Maps a file into memory; pages are read on access, and the mapping survives removal of the file.
 
-        Where the disk cannot give them then, the process is killed (SIGBUS).
+        If the disk fails a read of a page, the process is killed (SIGBUS).
         """
         with open(path, "rb", buffering=0) as file:
             size_bytes = os.fstat(file.fileno()).st_size
-            if size_bytes == 0:  # which cannot be mapped
+            if size_bytes == 0:  # an empty file cannot be mapped
                 return memoryview(b"")
             return memoryview(mmap.mmap(file.fileno(), size_bytes, access=mmap.ACCESS_READ))
 
@@ -131,7 +131,7 @@ def _is_aligned(data: bytes | memoryview, offset: int) -> bool:
 
 @contextmanager
 def _past_cache(fd: int) -> Iterator[None]:
-    """Writes go past the page cache (O_DIRECT) where the file system knows how; nothing changes where it does not."""
+    """Makes writes bypass the page cache (O_DIRECT), if the file system supports it."""
     flags = fcntl.fcntl(fd, fcntl.F_GETFL)
     with suppress(OSError):
         fcntl.fcntl(fd, fcntl.F_SETFL, flags | os.O_DIRECT)
@@ -142,7 +142,9 @@ def _past_cache(fd: int) -> Iterator[None]:
 
 
 def _written_whole(fd: int, data: bytes | memoryview, offset: int) -> bool:
-    """Writes whole blocks; false where the file system wants other ones or took a part: then all is written again."""
+    """Writes whole blocks; returns False on a partial write or unsupported alignment: the caller writes everything
+    again.
+    """
     whole = len(data) // BLOCK_BYTES * BLOCK_BYTES
     parts: list[memoryview | mmap.mmap] = [memoryview(data)[:whole]]
     if whole < len(data):
@@ -158,9 +160,9 @@ def _written_whole(fd: int, data: bytes | memoryview, offset: int) -> bool:
 
 
 def replace_file(disk: Disk, path: Path, parts: Sequence[bytes | memoryview], *, mode: int = 0o644) -> None:
-    """Make `path` hold just these bytes, durably: after a crash it holds them all or is as before.
+    """Replaces the contents of `path` durably: after a crash it has either the old or the new contents.
 
-    They are written to a file beside it, synced, read back from the disk, and only then take its name.
+    Writes a temporary file beside it, syncs it, reads it back from the disk, and renames it.
     """
     temporary = path.with_name(path.name + TEMPORARY)
     if temporary.exists():
@@ -173,7 +175,7 @@ def replace_file(disk: Disk, path: Path, parts: Sequence[bytes | memoryview], *,
         if disk.read(temporary) != b"".join(parts):
             raise OSError(errno.EIO, "what was read back is not what was written", str(temporary))
     except OSError as error:
-        if error.errno in FULL:  # give back what it took
+        if error.errno in FULL:  # free the space again
             disk.unlink(temporary)
         raise
     finally:
@@ -184,7 +186,7 @@ def replace_file(disk: Disk, path: Path, parts: Sequence[bytes | memoryview], *,
 
 @contextmanager
 def locked_folder(path: Path) -> Iterator[None]:
-    """Keeps everybody else out who asks for the same; waits for whoever is in. OSError."""
+    """Locks a folder exclusively against other callers of this function; waits for the lock. Raises OSError."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
@@ -194,19 +196,19 @@ def locked_folder(path: Path) -> Iterator[None]:
 
 
 def make_folders(disk: Disk, path: Path) -> None:
-    """The folder and whatever is missing above it, durably; no effect when it is there."""
+    """Creates the folder and its missing parents, durably; no effect if it exists."""
     if not path.is_dir():
         make_folders(disk, path.parent)
         try:
             disk.make_folder(path)
         except FileExistsError:
-            if not path.is_dir():  # else another process has made it meanwhile
+            if not path.is_dir():  # otherwise another process has created it in the meantime
                 raise
         disk.sync_folder(path.parent)
 
 
 def empty_folder(disk: Disk, path: Path) -> None:
-    """Removes every file of a folder, durably; no effect when it is not there. OSError."""
+    """Removes every file in a folder, durably; no effect if the folder is missing. Raises OSError."""
     if path.is_dir():
         for file in path.iterdir():
             disk.unlink(file)

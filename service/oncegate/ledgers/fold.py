@@ -1,4 +1,4 @@
-"""Adds up what the frames of a ledger come to, in their order: at an opening, and while an owner goes on."""
+"""The state of a ledger on a server, built from its frames: at an opening, and by its owner afterwards."""
 
 from collections.abc import Iterable
 
@@ -9,16 +9,17 @@ from oncegate.ledgers.frames import AnyChange, Compacted, End, Frame, Owned, Sen
 from oncegate.packed import PackedList
 from oncegate.ports import Mark
 
-# Last position, where it lies, serial, chain of the mark: of each frame that has entries.
+# Last position, offset, serial and chain of the ledger position: for each frame with entries.
 _FRAME = "<QQQ8s"
-# Serial, chain before: of each frame.
+# Serial and previous chain of each frame.
 _LINK = "<Q16s"
 
 
 class Fold:
-    """Holds what the frames so far have made. `where`: what the ledger lies in, for messages.
+    """The state after the frames applied so far. `where` names the ledger's location in messages.
 
-    `catalog` is right once `pending` was applied to what the last compaction saved; None: there was no compaction.
+    Until `settle`, `catalog` lacks the catalog saved by the last compaction and the changes in `pending`. `compacted`
+    is None if there was no compaction.
     """
 
     def __init__(self, ledger: bytes, where: str) -> None:
@@ -30,9 +31,9 @@ class Fold:
         self.compacted: Compacted | None = None
         self.pending: list[CatalogChange] = []
         self.settled = False
-        # Where the first frame lies that is needed.
+        # Offset of the first frame still needed.
         self.ledger_from = 0
-        # Where the last frame lies.
+        # Offset of the last frame.
         self.last_offset = 0
         self.generation = 0
         self.key = b""
@@ -40,20 +41,20 @@ class Fold:
         self.mark = Mark(ledger, 0, bytes(8))
 
     def take(self, frame: Frame) -> None:
-        """Applies the next frame. LedgerDamaged: it is not the one that follows."""
+        """Applies the next frame. Raises LedgerDamaged if it does not follow the last one."""
         self._require_next(frame)
         before = End(frame.serial - 1, frame.first_position - 1, frame.previous_chain)
         self.advance(frame.offset, before, frame.end)
         for change in frame.body.changes:
             self._take(change, frame.offset)
             if self.settled and isinstance(change, Compacted):
-                # Behind it stands once more what frames before this one have told.
+                # The changes after it repeat those of earlier frames, which were applied already.
                 break
 
     def advance(self, offset: int, before: End, end: End) -> None:
-        """Notes that a frame was written that lies at `offset`, and that the ledger ends with it.
+        """Records a frame written at `offset`, after which the ledger ends at `end`.
 
-        `before`: where the frame begins, which no frame need have told where those before it were deleted.
+        `before`: the end of the ledger before this frame; the frames up to it may have been deleted.
         """
         self._links.append(end.serial, before.chain)
         if end.position > before.position:
@@ -90,10 +91,10 @@ class Fold:
                 self.pending.append(change)
 
     def take_sent(self, change: Sent) -> None:
-        """Notes where rows of users were sent to, in a ledger that does so."""
+        """Records where rows were sent to user topics; overridden by ledgers that send rows."""
 
     def adopt(self, compacted: Compacted, offset: int) -> None:
-        """Takes note of a compaction, whose frame lies at `offset`: frames before the first needed are forgotten."""
+        """Applies a compaction whose frame is at `offset`: drops frames before the first needed one."""
         self.compacted = compacted
         if self.mark.position < compacted.position:
             self.mark = compacted.mark
@@ -102,9 +103,10 @@ class Fold:
         self.ledger_from = self._frames[0][1] if len(self._frames) else offset
 
     def settle(self, pieces: Iterable[bytes]) -> list[Location]:
-        """Makes the catalog of what the last compaction saved, and what has changed since. ValueError: no pieces.
+        """Builds the catalog from the pieces saved by the last compaction and the later changes.
 
-        Returns the locations whose rows nothing names any more since then.
+        Returns the locations whose rows are no longer referenced after these changes. Raises ValueError for invalid
+        pieces.
         """
         for piece in pieces:
             self.catalog.take(piece)
@@ -112,18 +114,18 @@ class Fold:
         return self.catch_up()
 
     def catch_up(self) -> list[Location]:
-        """Applies to the catalog, once it was made, what has changed since; returns what `apply` does."""
+        """Applies the pending changes to the catalog; returns the locations whose rows are no longer referenced."""
         pending, self.pending = self.pending, []
         return self.apply(pending)
 
     def apply(self, changes: Iterable[SnapshotChange]) -> list[Location]:
-        """Applies changes of the catalog; returns the locations whose rows nothing names any more."""
+        """Applies changes to the catalog; returns the locations whose rows are no longer referenced."""
         return [gone for change in changes for gone in self.catalog.apply(change)]
 
     def require_whole(self, witness: End | None, proved: bool) -> None:
-        """Raises LedgerDamaged unless the first frame needed is there, and the ledger reaches what was witnessed.
+        """Raises LedgerDamaged unless the first needed frame is there and the ledger reaches the end in its witness.
 
-        `proved`: somebody has owned this ledger before.
+        `proved`: the ledger is known to have had an owner before.
         """
         if proved and not len(self._links):
             raise self._damage("is empty, and was not: it was made anew or deleted")
@@ -149,21 +151,24 @@ class Fold:
         return LedgerDamaged(f"{self._where} {what}; nothing was changed, put it back from a copy")
 
     def first_after(self, position: int) -> tuple[int, int] | None:
-        """Returns place and serial of the first frame with entries behind `position`; None: there is none."""
+        """Returns offset and serial of the first frame with entries after `position`, or None."""
         at = self._frames.not_above(position)
         return self._frames[at][1:3] if at < len(self._frames) else None
 
     def chain_before(self, serial: int) -> bytes | None:
-        """Returns what frame `serial` says of the chain before it; None: it is not known."""
+        """Returns the previous chain of frame `serial`, or None if unknown."""
         at = self._links.not_above(serial) - 1
         return self._links[at][1] if at >= 0 and self._links[at][0] == serial else None
 
     def holds(self, end: End) -> bool:
-        """Tells whether the ledger ended there once."""
+        """Returns whether the ledger once ended at `end`."""
         return end == self.end or self.chain_before(end.serial + 1) == end.chain
 
     def mark_at(self, position: int) -> Mark:
-        """Returns the mark of the append that ended there; ValueError: none that is still known did."""
+        """Returns the ledger position of the append that ended at `position`.
+
+        Raises ValueError if no append ended there or it is compacted away.
+        """
         compacted = self.compacted
         at = self._frames.not_above(position) - 1
         if at >= 0 and self._frames[at][0] == position:

@@ -1,11 +1,11 @@
-"""The bytes of a frame: what one append writes into a ledger on servers. `shard` of each says how a frame lies there.
+"""The format of a frame: one append to a ledger on a server. The `shard` packages define where frames are stored.
 
     frame   "OGK1" | body length u64 | serial u64 | first position u64 | count u32 | ledger id 16
             | previous chain 16 | chain 16 | body
     body    [[entry, ...], [change, ...]], msgpack: changes of outputs, Owned, Compacted, Sent
 
-Integers are little-endian. Serials count frames from 1 without a gap. The chain is a hash over the previous chain, the
-numbers and the body: a frame fits in one place of one history.
+Integers are little-endian. Serials number frames from 1 without gaps. The chain is a hash over the previous chain, the
+numbers and the body: a frame is valid at only one position of one history.
 """
 
 import struct
@@ -21,27 +21,27 @@ from oncegate.ports import Mark, Replayed, RowPlaces, RowRange
 
 _HEAD = struct.Struct("<4sQQQI16s16s16s")
 _SERIAL = struct.Struct("<Q")
-# First offset and count of a range of records.
+# First offset and number of records of a range.
 RANGE = struct.Struct("<qI")
 _MAGIC = b"OGK1"
-# Of entries in one append: all of a frame is in memory several times while it is written.
+# Limit of the entries of one append: a frame is in memory several times while it is written.
 ENTRIES_BYTES_MAX = 512 << 20
 FRAME_BYTES_MAX = 2 * ENTRIES_BYTES_MAX
 
 
 class Owned(msgspec.Struct, frozen=True, array_like=True, tag=16):
-    """Begins the ownership of a generation: the number of an opening; `key`: the namespace's key, wrapped."""
+    """Starts an ownership. `generation`: number of this opening; `key`: the namespace's key, wrapped."""
 
     generation: int
     key: bytes
 
 
 class Compacted(msgspec.Struct, frozen=True, array_like=True, tag=17):
-    """Says that the entries up to `position` are those at `state` from now on.
+    """A compaction: the entries up to `position` are replaced by those at `state`.
 
-    `ledger`, `chain`: of the mark that stood at `position`. No frame before `first_serial` is needed; `previous_chain`:
-    what that one says. `states_from`: the first offset of saved pieces that is needed. `catalog`: where the
-    pieces of the catalog are; what changed while they were written stands behind this in the same frame. `key`: the
+    `ledger`, `chain`: of the ledger position at `position`. `first_serial`: the first frame still needed, and
+    `previous_chain` its previous chain. `states_from`: lowest offset of the saved pieces still needed. `catalog`:
+    locations of the catalog's pieces; changes made while these were written follow in the same frame. `key`: the
     namespace's key, wrapped.
     """
 
@@ -57,17 +57,18 @@ class Compacted(msgspec.Struct, frozen=True, array_like=True, tag=17):
 
     @property
     def mark(self) -> Mark:
-        """Returns the mark that stood at `position`."""
+        """Ledger position at `position`."""
         return Mark(self.ledger, self.position, self.chain)
 
 
 class Sent(msgspec.Struct, frozen=True, array_like=True, tag=18):
-    """Says where records lie that the same transaction has written into a topic of users.
+    """The location of records that the same transaction wrote to a user topic.
 
-    `first_offset`: of the first of them, −1 where the broker did not tell it; records of others may lie between.
-    `position`: of the entry that wrote them; 0: it is not known, nor is the rest. Changes of one entry follow one
-    another. `ranges`: of the partition, each `RANGE`; empty: all records are one. `partition_of`: in the first change
-    of an entry, as of `RowPlaces`. A frame of a version before has none of the three.
+    `first_offset`: offset of the first record, or −1 if the broker did not return it; records of other producers may be
+    in between. `position`: of the entry that wrote them; 0 if unknown, and then the remaining fields are unknown too.
+    The changes of one entry are adjacent. `ranges`: of the partition, each packed as `RANGE`; if empty, the records
+    form a single range. `partition_of`: in the first change of an entry, as in `RowPlaces`. Frames of an older version
+    lack the last three fields.
     """
 
     topic: str
@@ -79,7 +80,7 @@ class Sent(msgspec.Struct, frozen=True, array_like=True, tag=18):
     partition_of: bytes = b""
 
     def row_ranges(self) -> list[RowRange]:
-        """Returns the ranges of the partition, in the order of its rows."""
+        """Returns the ranges of the partition, in row order."""
         ranges = list(RANGE.iter_unpack(self.ranges)) or [(self.first_offset, self.records)]
         return [RowRange(self.topic, self.partition, first, rows) for first, rows in ranges]
 
@@ -88,7 +89,7 @@ AnyChange = CatalogChange | Owned | Compacted | Sent
 
 
 class Body(msgspec.Struct, frozen=True, array_like=True):
-    """Carries what one append writes: its entries, and the changes of its outputs."""
+    """The body of a frame: the entries of one append and the changes of its outputs."""
 
     entries: Sequence[bytes]
     changes: Sequence[AnyChange]
@@ -100,7 +101,7 @@ _decoder = msgspec.msgpack.Decoder(Body)
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Says where a ledger ends: serial and chain of its last frame, position of its last entry."""
+    """The end of a ledger: serial and chain of its last frame, position of its last entry."""
 
     serial: int
     position: int
@@ -109,7 +110,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Carries a whole frame; `offset`: where it lies."""
+    """A decoded frame; `offset`: where it is stored."""
 
     offset: int
     serial: int
@@ -122,19 +123,19 @@ class Frame:
 
     @property
     def end(self) -> End:
-        """Returns where a ledger ends whose last frame this is."""
+        """End of a ledger whose last frame this is."""
         return End(self.serial, self.first_position + self.count - 1, self.chain)
 
     @property
     def mark(self) -> Mark:
-        """Returns the mark of its last entry."""
+        """Ledger position of its last entry."""
         return Mark(self.ledger, self.end.position, self.chain[:8])
 
 
 def encode_frame(
     ledger: bytes, before: End, entries: Sequence[bytes], changes: Sequence[AnyChange]
 ) -> tuple[bytes, End]:
-    """Returns the bytes of the frame behind `before`, and where the ledger ends with it."""
+    """Encodes the frame that follows `before`; returns its bytes and the new end of the ledger."""
     body = _encode(Body(entries, changes))
     serial, first, count = before.serial + 1, before.position + 1, len(entries)
     chain = _chain(ledger, serial, before.chain, first, count, body)
@@ -143,7 +144,9 @@ def encode_frame(
 
 
 def frame_bytes(head: bytes, where: str) -> int:
-    """Returns how many bytes the frame has that begins so. LedgerDamaged, naming `where`: none begins there."""
+    """Returns the size of the frame with this header. Raises LedgerDamaged, naming `where`, if it is not a frame
+    header.
+    """
     if len(head) < _HEAD.size or head[:4] != _MAGIC:
         raise damage(where, "no frame begins there")
     wanted_bytes: int = _HEAD.size + _HEAD.unpack_from(head)[1]
@@ -153,7 +156,7 @@ def frame_bytes(head: bytes, where: str) -> int:
 
 
 def decode_frame(data: bytes, offset: int, where: str) -> Frame:
-    """Returns the frame of these bytes, as many as `frame_bytes` says. LedgerDamaged, naming `where`."""
+    """Decodes a frame from its bytes (`frame_bytes` many). Raises LedgerDamaged, naming `where`."""
     _, _, serial, first, count, ledger, previous, chain = _HEAD.unpack_from(data)
     raw = data[_HEAD.size :]
     if chain != _chain(ledger, serial, previous, first, count, raw):
@@ -168,14 +171,14 @@ def decode_frame(data: bytes, offset: int, where: str) -> Frame:
 
 
 def entries_of(frame: Frame, behind: int = 0) -> list[Replayed]:
-    """Returns the entries of a frame whose position is above `behind`."""
+    """Returns the entries of a frame with a position above `behind`."""
     mark, places = frame.mark, places_of(frame.body.changes)
     numbered = enumerate(frame.body.entries, frame.first_position)
     return [Replayed(position, body, mark, places.get(position)) for position, body in numbered if position > behind]
 
 
 def places_of(changes: Sequence[AnyChange]) -> dict[int, RowPlaces]:
-    """Returns the places of the rows that a frame's entries sent, by the position of the entry."""
+    """Returns the locations of the rows that a frame's entries sent, by position of the entry."""
     sent: dict[int, list[Sent]] = {}
     for change in changes:
         if isinstance(change, Sent) and change.position:
@@ -187,7 +190,7 @@ def places_of(changes: Sequence[AnyChange]) -> dict[int, RowPlaces]:
 
 
 def damage(where: str, what: str) -> LedgerDamaged:
-    """Makes the error that says what is wrong with a frame there."""
+    """Returns the error for a damaged frame."""
     return LedgerDamaged(
         f"{where}: {what}; nothing was changed. Only a gateway may write there: put it back from a copy"
     )

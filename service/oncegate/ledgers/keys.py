@@ -1,7 +1,7 @@
-"""Wraps the secret keys of namespaces for topics that others may read (RFC 3394, AES key wrap).
+"""Wraps the secret keys of namespaces, for ledgers that others may read (RFC 3394, AES key wrap).
 
-wrapped   1 | 40 bytes        by the master key
-bare      0 | 32 bytes        where the setting says so by name
+wrapped   1 | 40 bytes        with the master key
+bare      0 | 32 bytes        only if the ledger's URL requests it (`bare_key=yes`)
 """
 
 from pathlib import Path
@@ -15,17 +15,16 @@ _BARE, _WRAPPED = b"\0", b"\1"
 
 
 class Keys:
-    """Wraps and unwraps namespaces' keys. `masters`: the present master key, and the one before it; none: bare."""
+    """The master keys: the current one, then the previous one. Without any, keys are stored bare."""
 
     def __init__(self, *masters: bytes) -> None:
         self._masters = masters
 
     def wrap(self, key: bytes) -> bytes:
-        """Returns the wrapped key."""
         return _WRAPPED + aes_key_wrap(self._masters[0], key) if self._masters else _BARE + key
 
     def unwrap(self, data: bytes) -> bytes:
-        """Returns the key. KeyMismatch: it was wrapped with a master key that is not given."""
+        """Unwraps a key. Raises KeyMismatch if it was wrapped with another master key."""
         if data[:1] == _BARE and len(data) == 1 + KEY_BYTES:
             return data[1:]
         for master in self._masters:
@@ -41,7 +40,7 @@ class Keys:
 
 
 def read_keys(*files: Path | None) -> Keys:
-    """Reads the master keys, the current one first; BadRequest: a file holds none."""
+    """Reads the master keys, the current one first. Raises BadRequest if a file contains none."""
     return Keys(*(_read(path) for path in files if path is not None))
 
 

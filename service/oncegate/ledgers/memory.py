@@ -1,7 +1,7 @@
-"""Keeps a ledger in memory: for tests, and for whoever needs no ledger that outlives the process.
+"""A ledger in memory, for tests and for use without persistence.
 
-It keeps every promise of the port but that one. Opening again within one `MemoryLedgers` fences the older
-owner and finds what was appended, so crashes of what stands above can be played with it.
+It keeps every promise of the port except durability. Opening it again within one `MemoryLedgers` fences the older owner
+and finds the appended entries, so tests can simulate crashes of the layers above.
 """
 
 import hashlib
@@ -16,15 +16,15 @@ from oncegate.core.lifecycle import EndCell, Event
 from oncegate.ledgers.catalog import NOWHERE, Catalog, Location, change_of
 from oncegate.ports import Chunk, History, Mark, OpenLedger, OutputChange, Replayed, WriteRange
 
-# Entries of one batch of a replay.
+# Number of entries in one batch of a replay.
 BATCH_ENTRIES = 10_000
 
 
 @dataclass
 class _Store:
-    """What one namespace keeps; `epoch` is that of its newest owner, `owner` that one's end.
+    """The data of one namespace. `epoch` is that of its newest owner, `owner` that owner's end.
 
-    compacted: the mark that `compact` went up to.
+    `compacted`: ledger position of the last compaction.
     """
 
     key: bytes
@@ -38,14 +38,14 @@ class _Store:
     owner: EndCell | None = None
 
     def fence(self) -> None:
-        """Ends the present owner, whose next append writes nothing."""
+        """Fences the current owner: its next append fails and writes nothing."""
         self.epoch += 1
         why = f"its owner is epoch {self.epoch} now; nothing was written: open it anew"
         if self.owner is not None:
             self.owner.write(Event.FENCED, LedgerFenced(f"this ledger was opened as epoch {self.epoch - 1}, {why}"))
 
     def keep(self, written: WriteRange) -> Location:
-        """Keeps the bytes of a range; its location is its own."""
+        """Stores the bytes of a range under a new, unique location."""
         self.made += 1
         location = Location(0, self.made, 0, len(written.data), bytes(32))
         self.ranges[location] = bytes(written.data)
@@ -53,7 +53,7 @@ class _Store:
 
 
 class MemoryLedger:
-    """Implements `ports.Ledger` and `ports.Outputs` for one owner; dead once a newer one exists or it was closed."""
+    """The implementation of `ports.Ledger` and `ports.Outputs` for one owner; ends when fenced or closed."""
 
     def __init__(self, store: _Store) -> None:
         self._store = store
@@ -62,17 +62,17 @@ class MemoryLedger:
 
     @property
     def mark(self) -> Mark:
-        """The last mark; all of memory is as durable as it gets."""
+        """The last ledger position; in memory, everything counts as durable."""
         return self._store.mark
 
     def close(self) -> None:
-        """Lets go of the store: from now on this object is refused."""
+        """Releases the store; later calls of this object fail."""
         if self._store.owner is self.end:
             self._store.owner = None
         self.end.write(Event.STOPPED, LedgerFenced("this ledger was closed; nothing was written: open it anew"))
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
-        """Implements the port's `Ledger.append`; ValueError when `outputs` contradict what is there."""
+        """Implements the port's `Ledger.append`. Raises ValueError when `outputs` contradict the catalog."""
         self.end.check()
         store = self._store
         store.catalog.check([change_of(output, lambda _: NOWHERE) for output in outputs])
@@ -91,7 +91,7 @@ class MemoryLedger:
         return store.mark
 
     async def replay(self, from_position: int) -> AsyncGenerator[Sequence[Replayed], None]:
-        """Implements the port's `Ledger.replay`: what was there when the first batch was asked for."""
+        """Implements the port's `Ledger.replay`: the entries as of the first batch requested."""
         entries = self._store.entries
         entries = entries[bisect_left(entries, from_position, key=lambda entry: entry.position) :]
         for first in range(0, len(entries), BATCH_ENTRIES):
@@ -113,7 +113,7 @@ class MemoryLedger:
         store.compacted = mark
 
     def _mark_at(self, position: int) -> Mark:
-        """The mark of the append that ended there; ValueError."""
+        """Returns the ledger position of the append that ended at `position`. Raises ValueError."""
         compacted, entries = self._store.compacted, self._store.entries
         if compacted and position <= compacted.position:
             found = compacted
@@ -126,7 +126,7 @@ class MemoryLedger:
 
 
 class MemoryLedgers:
-    """Implements `ports.Ledgers` in memory; begins with the namespace `default`."""
+    """The implementation of `ports.Ledgers` in memory; starts with the namespace `default`."""
 
     def __init__(self) -> None:
         self._stores: dict[str, _Store] = {}
@@ -144,7 +144,7 @@ class MemoryLedgers:
 
     @asynccontextmanager
     async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
-        """Fences any older owner and yields the ledger; NotFound."""
+        """Fences an older owner and yields the ledger. Raises NotFound."""
         store = self._store(namespace)
         store.fence()
         ledger = MemoryLedger(store)
@@ -156,7 +156,7 @@ class MemoryLedgers:
             ledger.close()
 
     async def delete(self, namespace: str) -> None:
-        """Implements the port's `Ledgers.delete`: an owner that there still is becomes an older one."""
+        """Implements the port's `Ledgers.delete`; fences the current owner."""
         self._store(namespace).fence()
         del self._stores[namespace]
 

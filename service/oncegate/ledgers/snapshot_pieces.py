@@ -1,4 +1,4 @@
-"""Cuts a snapshot into pieces that are written at once: each a msgpack array of entries, or of parts of the catalog."""
+"""Cuts a snapshot into pieces, the unit of writes: each a msgpack array of entries or of catalog parts."""
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
@@ -7,7 +7,7 @@ import msgspec
 
 from oncegate.core.errors import LedgerDown
 
-# Written and synced, read and verified at once; an entry larger than this has a piece to itself.
+# Size of a piece, the unit of writing, syncing, reading and verifying; a larger entry is a piece of its own.
 PIECE_BYTES = 2 << 20
 
 encode_piece = msgspec.msgpack.Encoder().encode
@@ -15,12 +15,12 @@ _decoder = msgspec.msgpack.Decoder(list[bytes])
 
 
 def decode_piece(data: bytes | memoryview) -> list[bytes]:
-    """Returns the entries of a piece; ValueError when the bytes are none."""
+    """Decodes a piece. Raises ValueError for other data."""
     return _decoder.decode(data)
 
 
 async def until(closing: asyncio.Event, snapshot: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """Yields a snapshot's entries; LedgerDown once the ledger is to be closed, for the rest may never come."""
+    """Yields a snapshot's entries. Raises LedgerDown once `closing` is set, without waiting for the next entry."""
     closed, entries = asyncio.ensure_future(closing.wait()), aiter(snapshot)
     try:
         while True:
@@ -42,7 +42,7 @@ async def _next(entries: AsyncIterator[bytes]) -> bytes | None:
 
 
 async def pieces_of(snapshot: AsyncIterable[bytes]) -> AsyncIterator[list[bytes]]:
-    """Yields a snapshot's entries in order, so many at a time as are written at once."""
+    """Groups a snapshot's entries, in order, into pieces."""
     piece = _Piece()
     async for entry in snapshot:
         if full := piece.add(entry):
@@ -52,7 +52,7 @@ async def pieces_of(snapshot: AsyncIterable[bytes]) -> AsyncIterator[list[bytes]
 
 
 def several(entries: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Yields the same of entries that need not be waited for."""
+    """Groups entries into pieces, like `pieces_of`, from a synchronous iterable."""
     piece = _Piece()
     for entry in entries:
         if full := piece.add(entry):
@@ -62,14 +62,14 @@ def several(entries: Iterable[bytes]) -> Iterator[list[bytes]]:
 
 
 class _Piece:
-    """Collects what is written at once."""
+    """The piece being filled."""
 
     def __init__(self) -> None:
         self.entries: list[bytes] = []
         self._size_bytes = 0
 
     def add(self, entry: bytes) -> list[bytes]:
-        """Adds one; returns those before it where they are enough without it, else none."""
+        """Adds an entry; returns the previous entries if this one would make the piece too large, else none."""
         full: list[bytes] = []
         if self.entries and self._size_bytes + len(entry) > PIECE_BYTES:
             full, self.entries, self._size_bytes = self.entries, [], 0

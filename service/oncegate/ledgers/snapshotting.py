@@ -1,4 +1,4 @@
-"""Writes down what replaces a ledger's entries, and the catalog behind it, while appends go on."""
+"""Writes a compaction's snapshot, the entries and then the catalog, while appends continue."""
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Sequence
@@ -18,31 +18,31 @@ from oncegate.ledgers.catalog import (
 )
 from oncegate.ledgers.snapshot_pieces import pieces_of, several, until
 
-# So many changes of the catalog, made while it was written down, go into the frame; more are written down before.
+# At most this many catalog changes made during the snapshot go into the frame; more are written before it.
 CHANGES_IN_FRAME = 1_000
-# So often at most: where changes come faster than they are written down, the rest goes into the frame.
+# Maximum number of rounds: if changes arrive faster than they are written, the rest goes into the frame.
 ROUNDS_MAX = 20
 
 Places = tuple[Location, ...]
 
 
 class PieceWriter(Protocol):
-    """Makes the pieces of one snapshot durable. All methods block, in a thread that is not the loop's."""
+    """The durable storage of one snapshot's pieces. All methods block and run outside the event loop's thread."""
 
     def add(self, piece: list[bytes]) -> Location:
-        """Makes these durable; returns where they are."""
+        """Makes a piece durable; returns its location."""
 
     def finish(self) -> None:
-        """Makes the whole findable by its locations."""
+        """Completes the snapshot, so that its locations can be read."""
 
     def abandon(self, removing: bool) -> None:
-        """Goes no further; `removing`: what was written may go."""
+        """Aborts the snapshot; `removing`: the written pieces may be deleted."""
 
 
 class SnapshotTaking:
-    """Writes one snapshot. `guarded` calls a function in whatever thread is free, and knows what its errors mean.
+    """The writing of one snapshot. `guarded`, called in worker threads, runs a function and converts its errors.
 
-    Once `ending` is set it goes on no further: LedgerDown.
+    Once `ending` is set, writing stops with LedgerDown.
     """
 
     def __init__(
@@ -57,18 +57,18 @@ class SnapshotTaking:
         self._catalog = catalog
         self._guarded = guarded
         self._saving_catalog = False
-        # What has changed in the catalog since the last of it was handed to the writer.
+        # Catalog changes since the catalog, or the last batch of changes, was handed to the writer.
         self.changes_since: list[CatalogChange] = []
 
     def changed(self, changes: Sequence[CatalogChange]) -> None:
-        """Takes note of changes of the catalog, at the moment that they are applied."""
+        """Records catalog changes; to be called at the moment they are applied."""
         if self._saving_catalog:
             self.changes_since += changes
 
     async def write(self, entries: AsyncIterable[bytes], removing: Callable[[], bool]) -> tuple[Places, Places]:
-        """Writes the entries as they come, then the catalog; returns where they are. `changes_since` goes on growing.
+        """Writes the entries as they arrive, then the catalog; returns their locations. `changes_since` keeps growing.
 
-        On an error no file is left where `removing` says so.
+        After an error the file is deleted if `removing()` is true.
         """
         try:
             state = [await self._add(piece) async for piece in pieces_of(until(self._ending, entries))]
@@ -80,7 +80,7 @@ class SnapshotTaking:
         return tuple(state), tuple(catalog)
 
     async def _write_catalog(self) -> AsyncIterator[Location]:
-        """Writes the catalog as it is now, then what changed meanwhile, until little is left for the frame."""
+        """Writes the catalog as of now, then the changes made meanwhile, until few enough are left for the frame."""
         self._saving_catalog = True
         with closing(self._catalog.parts()) as parts:
             async for several_pieces in pieces_of(_encoded_parts(parts)):
@@ -101,7 +101,7 @@ class SnapshotTaking:
 
 
 async def _encoded_parts(parts: Iterator[CatalogPart]) -> AsyncIterator[bytes]:
-    """Parts are copied here, where the catalog changes, and encoded in another thread."""
+    """Copies parts in the event loop, where the catalog changes, and encodes them in another thread."""
     for part in parts:
         pieces = encoded_part(part)
         while (piece := await asyncio.to_thread(next, pieces, None)) is not None:

@@ -1,4 +1,4 @@
-"""Runs work that is finished whatever becomes of its caller."""
+"""Runs work to completion even if its caller is cancelled."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -8,13 +8,13 @@ T = TypeVar("T")
 
 
 async def uncancelled(work: Coroutine[Any, Any, T]) -> T:
-    """Waits for `work`, and returns or raises what it does; a caller that is cancelled does not stop it."""
+    """Awaits `work` and returns its result or raises its error; cancelling the caller does not cancel it."""
     task = asyncio.create_task(work)
     task.add_done_callback(look_at_the_error)
     return await asyncio.shield(task)
 
 
 def look_at_the_error(task: "asyncio.Task[Any]") -> None:
-    """A caller that was cancelled never asks for it."""
+    """Retrieves a task's error, so that asyncio does not log it when a cancelled caller never awaits it."""
     if not task.cancelled():
         task.exception()

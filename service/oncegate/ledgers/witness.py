@@ -1,12 +1,12 @@
-"""The witness: a small file away from the ledger that knows how long the ledger was.
+"""The rollback check (witness): a small file, stored apart from the ledger, that records how far the ledger reached.
 
     slot    "OGW1" | serial u64 | ledger id 16 | epoch u64 | segment u32 | end offset u64 | position u64 | chain 16
             | check 16
-    file    a slot at byte 0 and one at byte 4,096, written in turn; the newer whole one counts
+    file    a slot at byte 0 and one at byte 4,096, written alternately; the newer intact one is valid
 
-It is overwritten in place after each frame's sync and before its replies, and synced every second and at the end:
-it may lag behind the ledger, never lead. A ledger that does not reach its witness has lost acknowledged entries.
-A torn slot leaves the other one, which lags by one append.
+The file is overwritten in place after each frame's sync and before its replies. It is synced every second and at close,
+so it may lag behind the ledger but never lead. A ledger that ends before its witness has lost acknowledged entries. A
+torn slot leaves the other one, which lags by one append.
 """
 
 import errno
@@ -28,9 +28,9 @@ ACCEPT = "accept what is there with `oncegate ledger accept`"
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Says where a ledger ends: behind a good frame, or behind the header of a segment without any.
+    """The end of a ledger: after an intact frame, or after the header of an empty segment.
 
-    Of a ledger without segments `segment` is 0, and `offset` the number of its last frame.
+    For a ledger without segments, `segment` is 0 and `offset` is the serial of its last frame.
     """
 
     segment: int
@@ -41,7 +41,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class WitnessRecord:
-    """Holds what the witness saw: how far one ledger reached. `serial` grows with each writing."""
+    """A slot of the witness: how far one ledger reached. `serial` grows with each write."""
 
     serial: int
     ledger: bytes
@@ -57,7 +57,7 @@ class WitnessRecord:
 
     @classmethod
     def decode(cls, raw: bytes) -> "WitnessRecord | None":
-        """Reads a slot; None when its bytes are not whole."""
+        """Decodes a slot; returns None if its check fails."""
         if len(raw) < _SLOT.size or hashlib.sha256(raw[: _SLOT.size - 16]).digest()[:16] != raw[_SLOT.size - 16 :]:
             return None
         magic, serial, ledger, epoch, *numbers, _ = _SLOT.unpack(raw)
@@ -65,12 +65,11 @@ class WitnessRecord:
 
 
 def witness_path(folder: Path, namespace: str) -> Path:
-    """Returns where a namespace's witness lies."""
     return folder / (namespace + WITNESS_SUFFIX)
 
 
 def read_witness(disk: Disk, path: Path, accept: str = ACCEPT) -> WitnessRecord:
-    """Returns the newer whole slot; LedgerDamaged when there is none, which says how to `accept` what is there."""
+    """Returns the newer intact slot. Raises LedgerDamaged if there is none; its message advises `accept`."""
     if not path.exists():
         raise LedgerDamaged(
             f"the witness {path} is missing, and without it nobody can tell whether the end of the ledger is there; "
@@ -85,13 +84,13 @@ def read_witness(disk: Disk, path: Path, accept: str = ACCEPT) -> WitnessRecord:
 
 
 def create_witness(disk: Disk, path: Path, ledger: bytes, epoch: int, end: End, *, serial: int = 0) -> None:
-    """Makes a witness whose two slots have seen `end`, durable; it replaces any other."""
+    """Writes a witness with `end` in both slots, durably; replaces an existing one."""
     slot = WitnessRecord(serial, ledger, epoch, end).encode().ljust(BLOCK_BYTES, b"\0")
     replace_file(disk, path, [slot, slot])
 
 
 class WitnessWriter:
-    """Keeps one witness up to date. `see` and `sync` may be called from two threads; after an OSError it is dead."""
+    """The writer of one witness. `see` and `sync` may run in two threads; unusable after an OSError."""
 
     def __init__(self, disk: Disk, path: Path, ledger: bytes, epoch: int, serial: int) -> None:
         self._disk = disk
@@ -102,11 +101,11 @@ class WitnessWriter:
         self._serial = serial
         self._dirty = False
         self._failed: OSError | None = None
-        # Two syncs at once: the error would be told to one, and the other would say that all is well.
+        # Serializes syncs: of two concurrent fsyncs only one reports an error, and the other would falsely succeed.
         self._syncing = threading.Lock()
 
     def see(self, end: End) -> None:
-        """Notes that the frame that ends here is durable. One small write, no sync."""
+        """Records that the frame ending at `end` is durable. One small write, no sync."""
         if self._failed is not None:
             raise self._failed
         self._serial += 1
@@ -118,7 +117,7 @@ class WitnessWriter:
         self._dirty = True
 
     def sync(self) -> None:
-        """Makes durable what was seen before the call; no effect when nothing was."""
+        """Makes earlier calls of `see` durable; no effect if there were none."""
         with self._syncing:
             if self._failed is None and self._dirty:
                 self._dirty = False
@@ -128,7 +127,7 @@ class WitnessWriter:
                     raise self._fail(error) from error
 
     def pin(self, end: End) -> None:
-        """Makes both slots see this end, durably: whatever the power leaves, the witness saw no less."""
+        """Writes `end` to both slots durably: after a power failure the witness is not older than `end`."""
         for _ in range(2):
             self.see(end)
             self.sync()
@@ -136,7 +135,7 @@ class WitnessWriter:
                 raise self._failed
 
     def _fail(self, error: OSError) -> OSError:
-        """Returns the error with the witness's name, which every later call raises too."""
+        """Returns the error with the witness's path; later calls raise it too."""
         code = error.errno or errno.EIO
         self._failed = OSError(code, os.strerror(code), str(self._path))
         return self._failed

@@ -52,7 +52,7 @@ class SnapshotWriter:
             self._disk.sync_folder(self._folder)
 
     def abandon(self, removing: bool) -> None:
-        """Aborts. `removing`: deletes the file; otherwise the next opening does. OSError is ignored."""
+        """Aborts the snapshot. `removing`: deletes the file; otherwise the next opening does. OSError is ignored."""
         if self._fd is not None:
             with suppress(OSError):
                 self._close()
