@@ -1,4 +1,4 @@
-"""The command line: a table of verbs. Only the module of the verb that runs is imported."""
+"""The command line, a table of verbs; imports only the module of the verb that runs."""
 
 import inspect
 import re
@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 import oncegate
 
-# The function of each verb, or its group.
+# Module and function of each verb, or of its group.
 VERBS = {
     "serve": "serve:serve",
     "config": "serve:config",

@@ -1,7 +1,7 @@
-"""What a namespace will need, before it is there: memory, disk and start-up from rate and horizon. Pure arithmetic.
+"""Estimates memory, disk and start-up time of a namespace from its rate and horizon, by arithmetic alone.
 
-Each number has its reason; a test holds memory and disk against what is measured, the bench the times. What is told is
-what is needed at most once a whole horizon is full: everything stays below it, start-up and disk of a younger one far.
+The estimates are upper bounds, reached once the namespace has run for a whole horizon. A younger one needs far less
+disk and start-up time. A test compares memory and disk with measurements; the benchmarks compare the times.
 """
 
 import math
@@ -12,51 +12,56 @@ from oncegate.index.committed_names import NAMES_REMEMBERED_IN_ALL
 
 # An idle gateway: Python, numpy, pyarrow, the compiled kernels, one namespace (anonymous memory; files come on top).
 PROCESS_BYTES = 200 * MIB
-# A slot of the table, and how full it is on the average between two steps of a segment's ladder.
+# Size of a slot of the table, and the table's mean load factor between two steps of a segment's growth.
 SLOT_BYTES, TABLE_LOAD = 16, 0.57
-# A claim's row in all arrays, and what Python's dictionaries hold of a claim that can still be named.
+# A claim's row in all arrays, and the dictionary entries of a claim that a request can still name.
 ROW_BYTES, NAMED_BYTES = 172, 300
-# How long a settled claim can be named at least, in leases; and how many are, where there is time for more.
+# Minimum time for which a completed or released claim can be named, in leases, and the maximum number of such claims.
 NAMED_LEASES = 2
 SETTLED_MAX = Limits.settled_claims_bytes // (ROW_BYTES + NAMED_BYTES)
-# A run's fences: one word for a block of 255 records.
+# Fences of a run: one word for each block of 255 records.
 FENCE_BYTES = 8 / 255
-# Entries: what surrounds the ids of a claim, a completion, the header of a frame.
+# Entries: a claim without its ids, a completion, the header of a frame.
 CLAIM_BYTES, COMPLETION_BYTES, FRAME_BYTES = 86, 26, 80
 ID_BYTES = 16
 BLOCK_BYTES = 4_096
 # A block of a run is 255 records and its checksum.
 RUN_BYTES = BLOCK_BYTES / 255
-# An id is forgotten up to a twelfth of the horizon late: a bucket, and the time until the upkeep looks.
+# Ids expire up to a twelfth of the horizon late: the length of a bucket, and the interval of the maintenance task.
 LATE = 1 / 12
-# Entries are compacted when they are twice what was saved before; until the new state replaces it, the old one stays.
+# Entries are compacted once they are twice as large as the last snapshot. The old snapshot stays until the new one
+# replaces it.
 ENTRIES_PER_SAVED, SAVED_AT_ONCE = 2, 2
-# Of an id's payload, beside its slot, its id in an entry and its position in a snapshot.
+# The digest of an id's payload: in memory next to its slot, in an entry next to its id, in a snapshot.
 DIGEST_BYTES = 4
-# A result beside its bytes: in memory, in its entry (a tag and two lengths), in a snapshot (its row and a length).
+# Overhead of a result: in memory, in its entry (a tag and two lengths), in a snapshot (its row and a length).
 RESULT_BYTES, RESULT_ENTRY_BYTES, RESULT_SAVED_BYTES = 160, 9, 9
-# A committed name: an older one in memory and in a snapshot; of the last ones what Python holds, and what is saved.
+# A committed batch name, in memory and in a snapshot; for the latest ones, the additional objects in memory and bytes
+# in a snapshot.
 NAME_BYTES, LAST_NAME_BYTES, LAST_NAME_SAVED_BYTES = 60.3, 930, 270
 LAST_NAMES_MAX = NAMES_REMEMBERED_IN_ALL
-# A range of rows: in the ledger's catalog and as retention sees it, in memory and saved; the account of its file, where
-# it is alone there, as a staged chunk is.
+# A range of rows in the ledger's catalog and in retention, in memory and in a snapshot; the record of its file, if the
+# range is alone in it, as a staged chunk is.
 RANGE_BYTES, RANGE_FILE_BYTES = 104, 140
-# Start-up on one core, as `python -m bench.cases.start` measures processor time: the process (its bytecode cached, as
-# an installed package's is), a saved id, an entry's id, an entry whatever it holds, a byte of a filter.
+# Start-up on one core, in processor time measured by `python -m bench.cases.start`: the process (with cached bytecode,
+# like an installed package), ids of a snapshot, ids of entries, an entry of any content, bytes of filters.
 START_S = 1.6
 SAVED_IDS_PER_S, ENTRY_IDS_PER_S, ENTRY_S, FILTER_BYTES_PER_S = 15e6, 9e6, 15e-6, 1e9
-# As `python -m bench.cases.names_and_ranges` measures processor time.
+# Processor time measured by `python -m bench.cases.names_and_ranges`.
 SAVED_NAMES_PER_S, SAVED_RANGES_PER_S = 4e6, 0.4e6
 
 
 @dataclass(frozen=True)
 class Work:
-    """The load to plan for. `rate`: new ids a second, all day; `fpr`: the summed false-positive rate of the filters.
+    """The load to plan for.
 
-    `clients` work side by side, each with one request of `batch` ids under way. `filter_bytes`: of one id in a filter.
-    payload_digests: every id comes with a payload that is to be known again, so none leaves memory. result_bytes: of
-    what each claim is completed with, 0 for nothing. places: rows are written by produce, and keep where they lie.
-    names: of batches, committed so far. ranges: of rows, kept by topics: one a produce request or staged chunk.
+    rate: new ids per second, sustained. filter_bytes: size of one id in a filter.
+    clients: number of concurrent clients, each with one request of `batch` ids in flight.
+    payload_digests: every id has a payload whose digest is kept, so no id leaves memory.
+    result_bytes: size of the result with which each claim is completed; 0: none.
+    places: rows are written by produce, and the location of each is kept.
+    names: number of committed batch names. ranges: number of row ranges in topics, one per produce request or staged
+    chunk.
     """
 
     rate: float
@@ -77,13 +82,13 @@ class Work:
 
     @property
     def digest_bytes(self) -> int:
-        """Memory of the digest of one id's payload, in bytes; 0 where ids come alone."""
+        """Returns the memory of one payload digest in bytes; 0 if ids have no payloads."""
         return DIGEST_BYTES if self.payload_digests else 0
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Ids, bytes and seconds. `ids` are `hot_ids` in memory and `cold_ids` behind filters; each total is a sum."""
+    """The estimate: numbers of ids, bytes and seconds. `hot_ids` are in memory, `cold_ids` in runs with filters."""
 
     ids: int
     hot_ids: int
@@ -94,22 +99,22 @@ class Sizes:
 
     @property
     def memory_bytes(self) -> int:
-        """Memory in all, in bytes."""
         return sum(self.memory.values())
 
     @property
     def disk_bytes(self) -> int:
-        """Disk in all, in bytes."""
         return sum(self.disk.values())
 
     @property
     def total_start_s(self) -> float:
-        """How long a start takes in all, in seconds."""
         return sum(self.start_s.values())
 
 
 def sizes(work: Work) -> Sizes:
-    """Computes what `work` needs at most. Raises ValueError: a number that is not above zero."""
+    """Computes the maximum needs of `work`.
+
+    Raises ValueError if names or ranges are negative, or another number is not positive.
+    """
     if min(work.names, work.ranges) < 0:
         raise ValueError("names and ranges are not below zero")
     if min(work.rate, work.horizon_s, work.batch, work.clients, work.hot_ids_max) <= 0:
@@ -153,26 +158,27 @@ def sizes(work: Work) -> Sizes:
 
 
 def table_bytes(ids: int) -> int:
-    """Computes the memory of so many ids in the table, in bytes."""
     return math.ceil(ids * SLOT_BYTES / TABLE_LOAD)
 
 
 def results_kept(work: Work, hot_ids: int) -> float:
-    """Counts the results that are kept: of each claim whose ids are in memory, within their budget. Its row stays as
-    long, for no other claim's ids may share it."""
+    """Returns the number of results kept: one for each claim with ids in memory, within the budget.
+
+    The claim's row is kept as long, since no other claim may reuse it.
+    """
     if not work.result_bytes:
         return 0
     return min(hot_ids / work.batch, work.results_bytes_max // (RESULT_BYTES + work.result_bytes))
 
 
 def kept_bytes(work: Work) -> int:
-    """Computes the disk of the names and ranges of a snapshot, in bytes."""
+    """Returns the size of the names and ranges in a snapshot, in bytes."""
     names = work.names * NAME_BYTES + min(work.names, LAST_NAMES_MAX) * LAST_NAME_SAVED_BYTES
     return math.ceil(names) + work.ranges * RANGE_BYTES
 
 
 def named_claims(work: Work) -> float:
-    """Counts the claims that can be named at once: those under way, and those that are settled and known yet."""
+    """Returns the number of claims that a request can name: open ones, and completed or released ones still kept."""
     claims_per_s = work.rate / work.batch
     remembered = min(
         claims_per_s * min(max(NAMED_LEASES * work.lease_s, work.settled_claim_s), work.horizon_s), SETTLED_MAX
@@ -181,16 +187,15 @@ def named_claims(work: Work) -> float:
 
 
 def held_s(work: Work) -> float:
-    """Computes how long a claim's ids stay in memory at least, in seconds: as long as it can be named for sure."""
+    """Returns the minimum time for which a claim's ids stay in memory, in seconds: as long as it can be named."""
     return min(NAMED_LEASES * work.lease_s, work.horizon_s)
 
 
 def entry_bytes(batch: int, clients: int, digest_bytes: int = 0, result_bytes: int = 0) -> float:
-    """Computes the disk of an id's claim and completion, in bytes.
+    """Returns the disk used by one id's claim and completion, in bytes.
 
-    Entries that come together share a frame, and frames are whole blocks.
-
-    With several clients an append holds what all of them sent meanwhile: a claim and its completion are in two.
+    The entries of one append share a frame, padded to whole blocks. An append holds the entries of all clients; a claim
+    and its completion are in different appends.
     """
     requested = math.ceil((FRAME_BYTES + clients * (CLAIM_BYTES + (ID_BYTES + digest_bytes) * batch)) / BLOCK_BYTES)
     completion_bytes = COMPLETION_BYTES + (RESULT_ENTRY_BYTES + result_bytes if result_bytes else 0)
@@ -199,5 +204,4 @@ def entry_bytes(batch: int, clients: int, digest_bytes: int = 0, result_bytes: i
 
 
 def saved_bytes(ids: int, claims: float, digest_bytes: int = 0) -> int:
-    """Computes the disk of a snapshot of the index, in bytes."""
     return math.ceil(ids * (SLOT_BYTES + digest_bytes) + claims * ROW_BYTES)

@@ -1,4 +1,4 @@
-"""Defines `oncegate export` and `import`: ids that one ledger knows, carried into another by a Parquet file."""
+"""Defines `oncegate export` and `oncegate import`, which copy known ids between ledgers in a Parquet file."""
 
 import asyncio
 import json
@@ -47,7 +47,7 @@ IdsOnlyOption = Annotated[bool, typer.Option("--ids-only", help="Leave out exist
 WithoutOpenOption = Annotated[
     bool, typer.Option("--without-open-claims", help="Leave out ids under a claim: elsewhere they are free.")
 ]
-# In the file's metadata.
+# Keys of the file's metadata.
 FORMAT, KEY, SOURCE = b"oncegate.format", b"oncegate.key", b"oncegate.source"
 VERSION = b"1"
 
@@ -108,7 +108,7 @@ def _of_disk(data: Path, witness: str | None, namespace: str, write: "Write") ->
 
 
 async def _of_kafka(location: str, namespace: str, write: "Write") -> None:
-    # Its client is an extra, and takes a quarter of a second to import.
+    # Imported here: the Kafka client is an extra, and its import takes a quarter of a second.
     try:
         from oncegate.ledgers.kafka.followed import read_now
     except ModuleNotFoundError as error:
@@ -119,7 +119,7 @@ async def _of_kafka(location: str, namespace: str, write: "Write") -> None:
 
 
 async def _index_of(batches: Any, key: bytes, ledger: bytes) -> "ShardIndex":
-    # The compiler takes a second to import.
+    # Imported here: the import of numba takes a second.
     from oncegate.engine.commit.marks import Marks
     from oncegate.engine.recovery.replay import replay
     from oncegate.hashing.keys import key_check
@@ -155,7 +155,10 @@ def _check(index: "ShardIndex", ids_only: bool, without_open: bool) -> None:
 
 
 def _write(to: Path, index: "ShardIndex", key: bytes, ledger: bytes) -> int:
-    """Writes all ids into a file beside `to`, syncs it, renames it; how many. OncegateError: nothing is left."""
+    """Writes all ids to a temporary file, syncs it and renames it to `to`; returns the number of ids.
+
+    Raises OncegateError if that fails; the temporary file is removed and `to` is unchanged.
+    """
     part = to.with_name(to.name + ".part")
     try:
         part.unlink(missing_ok=True)
@@ -163,7 +166,7 @@ def _write(to: Path, index: "ShardIndex", key: bytes, ledger: bytes) -> int:
         count = _written(descriptor, index, {FORMAT: VERSION, KEY: key.hex().encode(), SOURCE: ledger.hex().encode()})
         os.replace(part, to)
     except OSError as error:
-        # The ledger's errors are told as the system's of its folder, which this is not.
+        # An OSError would be reported as an error of the ledger's folder.
         raise OncegateError(f"{to}: {error.strerror or error}; nothing was written") from error
     finally:
         with suppress(OSError):
@@ -210,7 +213,7 @@ def _schema() -> Any:
 
 FileArgument = Annotated[Path, typer.Argument(help="A file written by `oncegate export`.")]
 IntoOption = Annotated[str, typer.Option("--namespace", help="Where; created with the file's key if missing.")]
-# Half of what a request may have.
+# Half of the default maximum of a request.
 IDS_AT_ONCE = 50_000
 _SAID = {"why": "reason", "who": "who"}
 
@@ -259,7 +262,7 @@ def take_in(
 
 
 def _batches(file: Path, source: Any, rows: int) -> Iterator[Any]:
-    """The ids, so many at once. Raises BadRequest where the file ends before it should."""
+    """Yields the ids in batches of `rows`. Raises BadRequest if the file is damaged or truncated."""
     import pyarrow as pa
 
     try:

@@ -1,4 +1,4 @@
-"""Defines the verb `oncegate demo`: the demonstration, where this is a checkout of the project."""
+"""Defines the verb `oncegate demo`, which runs the demonstration in a checkout of the project."""
 
 import subprocess
 import sys

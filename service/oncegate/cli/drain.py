@@ -73,7 +73,7 @@ def _open_claims(state: dict[str, Any]) -> int:
 
 
 def _left_over(state: dict[str, Any], gateway: RunningGateway) -> str:
-    """What is to be said of claims whose lease is over: nobody may take them over now, so waiting may not help."""
+    """Returns a hint on claims with an expired lease: a drained gateway grants no takeover, so they may stay open."""
     for namespace in (name for name, counts in state["open"].items() if counts.get("open_claims")):
         answer = replace(gateway, namespace=namespace).ask_about("/claims?limit=1")
         if answer["claims"]:

@@ -1,4 +1,4 @@
-"""Defines the verb `oncegate explain`: what a running gateway knows about one id."""
+"""Defines the verb `oncegate explain`, which shows the state of one id in a running gateway."""
 
 import json
 import sys

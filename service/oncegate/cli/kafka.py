@@ -80,14 +80,14 @@ def plan(
 def _needs(
     ledger: str, namespaces: Sequence[str], principal: str | None, topics: Sequence[str], writer: str | None
 ) -> tuple["Needs", Any]:
-    """What is needed, and the address; BadRequest: the URL is none of Kafka's, or the extra is not there."""
+    """Returns the needs and the parsed address. Raises BadRequest if the URL is not Kafka's or the extra is missing."""
     from oncegate.ledgers import parse_url
     from oncegate.ledgers.url_options import without_passwords
 
     scheme, location = parse_url(ledger)
     if scheme != "kafka":
         raise BadRequest(f"{without_passwords(ledger)} is no ledger on Kafka: kafka://HOST:PORT/PREFIX is")
-    # Its client is an extra, and takes a quarter of a second to import.
+    # Imported here: the Kafka client is an extra, and its import takes a quarter of a second.
     try:
         from oncegate.ledgers.kafka.address import parse_address
         from oncegate.ledgers.kafka.plan import needs_of

@@ -1,4 +1,4 @@
-"""Progress of long verbs: a bar on stderr if that is a terminal, else nothing."""
+"""Shows progress of long verbs: a bar on stderr if it is a terminal, otherwise nothing."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def counted(shown: str, *folders: Path, times: int) -> "Iterator[Disk]":
-    """Yields a disk whose reads move a bar; the folders' content is read `times` times."""
+    """Yields a disk whose reads advance a bar; its total is the size of the folders, read `times` times."""
     from oncegate.ledgers.disk import Disk
 
     class CountingDisk(Disk):
@@ -42,7 +42,7 @@ def counted(shown: str, *folders: Path, times: int) -> "Iterator[Disk]":
 
 @contextmanager
 def steps() -> Iterator[Callable[[str, int, int | None], None]]:
-    """Yields a function that moves a bar: called with the name of a step, the amount done and the total, if known."""
+    """Yields a function that updates a bar: it takes the name of a step, the amount done and the total, if known."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
@@ -57,7 +57,7 @@ def steps() -> Iterator[Callable[[str, int, int | None], None]]:
 
 
 def _size_bytes(folder: Path) -> int:
-    """What lies there now; files may go meanwhile."""
+    """Returns the total size of the files in a folder; skips files that disappear meanwhile."""
     sizes = 0
     for path in folder.rglob("*"):
         try:

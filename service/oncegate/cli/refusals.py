@@ -1,4 +1,4 @@
-"""How a verb says no: one line to stderr, exit status 1."""
+"""Reports the failure of a verb: one line on stderr, exit status 1."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ T = TypeVar("T")
 def refusing() -> Iterator[None]:
     """Turns expected errors into one line on stderr and status 1; a bug keeps its traceback.
 
-    An output that nobody reads any more ends it without a word, with a shell's status for that.
+    A closed output pipe ends the verb silently, with the status of a process killed by SIGPIPE.
     """
     try:
         yield
@@ -32,7 +32,8 @@ def refusing() -> Iterator[None]:
     except SettingsError as error:
         _refuse(str(error))
     except BrokenPipeError as error:
-        # Whoever reads it has seen enough, as `head` has; at its end the interpreter would flush, and complain.
+        # The reader has closed the pipe, as `head` does. Without this the interpreter would flush stdout at exit and
+        # report the error again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(128 + signal.SIGPIPE) from error
     except OSError as error:
@@ -42,11 +43,11 @@ def refusing() -> Iterator[None]:
 def going_past(
     results: "Iterable[T | Refused]", shown: Callable[[T], tuple[str, dict[str, object]]], as_json: bool
 ) -> None:
-    """Writes a line for each ledger, of those that were refused to stderr; then raises Exit with status 1.
+    """Prints a line for each ledger; refused ledgers go to stderr. Raises Exit with status 1 if there were any.
 
-    `shown`: the line of one that was not refused, and its members for `as_json`.
+    `shown`: returns the line of an accepted ledger, and its members for `as_json`.
     """
-    # Ledgers take a quarter of a second to import.
+    # Imported here: the import of ledgers takes a quarter of a second.
     from oncegate.ledgers.log.data_dir import Refused
 
     is_whole = True
@@ -70,7 +71,7 @@ def going_past(
         raise typer.Exit(1)
 
 
-# What the verbs of a data folder's copies say of a ledger elsewhere.
+# Hints of the verbs that copy or verify a data folder, for the URL of a ledger on servers.
 _COPIES = {
     "backup": "its servers' own replicas and copies stand for a backup",
     "restore": "a copy of it is put back into its servers",
@@ -79,7 +80,7 @@ _COPIES = {
 
 
 def refuse_urls(context: typer.Context, folder: Path | None) -> Path | None:
-    """Returns a data folder as it was given; refuses the URL of a ledger, which would become a folder of that name."""
+    """Returns the data folder. Refuses the URL of a ledger, which would create a folder of that name."""
     scheme, colon, _ = str(folder).partition(":")
     if folder is None or not colon:
         return folder

@@ -1,4 +1,4 @@
-"""Defines the verb `oncegate replay`: the input of a job that died, sent through a running gateway once more."""
+"""Defines the verb `oncegate replay`, which sends the input of a dead job through a running gateway again."""
 
 import base64
 import json
@@ -104,7 +104,7 @@ def replay(
 def _order(
     source: Path, topic: str, id_col: list[str], digest_col: list[str], id_set: str | None, on_conflict: OnConflict
 ) -> "Order":
-    """What is to be sent, once each file begins with the columns that were named. Raises BadRequest."""
+    """Returns the order to replay. Raises BadRequest unless every file has the named columns."""
     from oncegate.verifier.replay import Order
     from oncegate.verifier.sources.inputs import inputs_of
 
@@ -117,9 +117,9 @@ def _order(
 
 
 def _with_schema(order: "Order", gateway: RunningGateway) -> "Order":
-    """Returns the order, with files that are read with the topic's types.
+    """Returns the order, with its files read in the topic's types.
 
-    Raises OncegateError if there is no such topic, or if all rows would pass.
+    Raises OncegateError if the topic does not exist, or the namespace is in shadow mode, which drops no row.
     """
     import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""Asks a running gateway for verbs, with its key and by its certificates; declares the options that say where it is."""
+"""Sends the requests of verbs to a running gateway, and declares the options for its address and certificates."""
 
 import http.client
 import inspect
@@ -35,14 +35,18 @@ CertificateOption = Annotated[
 
 @dataclass(frozen=True)
 class RunningGateway:
-    """Asks a gateway at an address, about one of its namespaces.
+    """A client of a gateway at an address, for one of its namespaces.
 
-    ca, certificate: PEM files; by whom an https address is signed, and who asks. Each call sends one request, with the
-    key of ONCEGATE_API_KEY, as a stream of Arrow where the message is bytes, else as JSON.
+    ca, certificate: PEM files: the authority that signed the gateway's certificate, and the client's own certificate.
+    Each call sends one request, with the key in ONCEGATE_API_KEY. The body is an Arrow stream if the message is bytes,
+    otherwise JSON.
 
-    Each raises NotFound: nobody answers there, nothing was done; BadRequest: the key would be read on the way, a file
-    cannot be used, or its certificate is not trusted; OncegateError with the gateway's detail, and its `code` among its
-    `extra`, or that there was no answer: unknown.
+    Each call raises:
+        NotFound: nothing listens at the address; nothing was done.
+        BadRequest: the key would be sent unencrypted, a file cannot be used, or the gateway's certificate is not
+            trusted; nothing was sent.
+        OncegateError: the gateway refused the request; the error has its detail, and its code in `extra["code"]`. Or
+            there was no answer: the effect is unknown, unless the request was a GET.
     """
 
     url: UrlOption = "http://127.0.0.1:8080"
@@ -51,19 +55,19 @@ class RunningGateway:
     certificate: CertificateOption = None
 
     def ask(self, path: str, message: object = None, method: str | None = None) -> Any:
-        """Returns the members of an answer, as `text`."""
+        """Like `text`, but parses the response as JSON."""
         return json.loads(self.text(path, message, method) or "null")
 
     def ask_about(self, path: str, message: object = None) -> Any:
-        """Returns the members of an answer about the namespace, as `text_about`."""
+        """Like `text_about`, but parses the response as JSON."""
         return json.loads(self.text_about(path, message))
 
     def text_about(self, path: str, message: object = None) -> str:
-        """Returns the text of an answer about the namespace; `path` is below it, and begins with its own separator."""
+        """Sends a request about the namespace and returns the response. `path` begins with its separator, / or :."""
         return self.text(f"v1/namespaces/{urllib.parse.quote(self.namespace, safe='')}{path}", message)
 
     def text(self, path: str, message: object = None, method: str | None = None) -> str:
-        """Returns the text of an answer. `method`: GET without a message, else POST, unless it is given."""
+        """Sends a request and returns the response. The default `method` is GET without a message, otherwise POST."""
         parts = address_of(self.url)
         whole = f"{self.url.rstrip('/')}/{path}"
         body = message if isinstance(message, bytes) or message is None else json.dumps(message).encode()
@@ -88,7 +92,7 @@ class RunningGateway:
                 ) from error
             raise _not_there(self.url, error.reason) from error
         except (OSError, ValueError, http.client.HTTPException) as error:
-            # It was sent. What only asks has no effect, whatever became of it.
+            # The request was sent. A GET has no effect, whatever its outcome.
             reason = str(error).strip() or type(error).__name__
             if request.get_method() == "GET":
                 raise _not_there(self.url, reason) from error
@@ -98,7 +102,10 @@ class RunningGateway:
             ) from error
 
     def trusted(self) -> ssl.SSLContext | None:
-        """Returns whom an https address is trusted by, None for http. BadRequest: a file cannot be used; NotFound."""
+        """Returns the TLS context of an https address; None for http.
+
+        Raises NotFound if the address is invalid, BadRequest if a file cannot be used.
+        """
         if address_of(self.url).scheme != "https":
             return None
         try:
@@ -116,10 +123,10 @@ HERE = RunningGateway()
 
 
 def asking(verb: Callable[..., None], of_namespace: bool = True) -> Callable[..., None]:
-    """Makes a verb take the options of a gateway for its parameter `gateway`, and print what it raises as one line.
+    """Replaces a verb's parameter `gateway` by the options of a gateway, and prints its errors as one line.
 
-    --url and --namespace are where `gateway` is, --ca and --certificate the last. of_namespace: else there is no
-    --namespace, or the verb declares its own.
+    --url and --namespace take the place of `gateway`; --ca and --certificate come last. Without `of_namespace` no
+    --namespace is added: the verb needs none, or declares its own.
     """
     own = inspect.signature(verb).parameters
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -146,7 +153,7 @@ def _not_there(url: str, reason: object) -> NotFound:
 
 
 def _problem(error: urllib.error.HTTPError) -> tuple[str, str]:
-    """What the gateway says, and its code; of an answer that is none of its own, the status."""
+    """Returns the detail and the code of the gateway's problem document; the status for any other response."""
     with error:
         try:
             problem = json.loads(error.read())

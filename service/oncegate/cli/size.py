@@ -56,7 +56,7 @@ def size(
 
     Example: oncegate size --rate 100 --horizon 7d
     """
-    # Imported here: it uses the kernels' own sizes, from modules that import numpy.
+    # Imported here: its sizes come from modules that import numpy.
     from oncegate.cli.capacity import Work
 
     with refusing():
@@ -87,8 +87,10 @@ def seconds(text: str) -> float:
 
 
 def _filter_bytes(fpr: float) -> float:
-    """Of one id on the average: a run is at most half as large as the one before it, and its filter is finer."""
-    # The compiler takes a second to import; no other verb needs it.
+    """Returns the mean filter size of an id in bytes: each run is at most half as large as the one before, with a finer
+    filter.
+    """
+    # Imported here: the import of numba takes a second.
     from oncegate.index.lsm.bloom_blocked import WORD_BITS, design
     from oncegate.index.lsm.tier import RUNS_MAX, fpr_of
 

@@ -1,4 +1,4 @@
-"""Defines the verb `oncegate verify`, of the files of a ledger or of a topic against its input."""
+"""Defines the verb `oncegate verify`, which checks the files of a ledger, or a topic against its input."""
 
 import asyncio
 import sys
@@ -116,7 +116,7 @@ def verify_ledger(data: Path, witness: str | None, namespace: str | None, as_jso
 
 def _rebuild(ledger: "VerifiedLedger") -> None:
     """Raises LedgerDamaged or KeyMismatch unless the entries form an index."""
-    # The compiler takes a second to import; no other verb needs it.
+    # Imported here: the import of numba takes a second.
     from oncegate.engine.commit.marks import Marks
     from oncegate.engine.recovery.replay import replay
     from oncegate.hashing.keys import key_check

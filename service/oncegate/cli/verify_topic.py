@@ -1,4 +1,4 @@
-"""Compares a topic with its input and the ledger, and prints what is found: a table, one JSON object, a picture."""
+"""Compares a topic with its input and the ledger; prints the report as a table or JSON, and draws a picture."""
 
 import ssl
 import sys
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class VerifyOptions(NamedTuple):
-    """Holds the options of a comparison as they were given."""
+    """The options of a comparison, as given."""
 
     against: str | None
     given: Path | None
@@ -42,7 +42,7 @@ class VerifyOptions(NamedTuple):
 
     @property
     def more_than_an_address(self) -> bool:
-        """Tells whether an option was given that means something with --against alone."""
+        """Returns whether an option was given that has an effect only with --against."""
         options = (
             self.given,
             self.id_col,
@@ -57,12 +57,12 @@ class VerifyOptions(NamedTuple):
 
 
 def verify_topic(options: VerifyOptions, as_json: bool, trusted: ssl.SSLContext | None = None) -> None:
-    """Compares, prints, and ends with status 1 unless all is OK. Raises what is wrong with the options.
+    """Compares and prints the report; exits with status 1 unless everything is OK.
 
-    `trusted`: by whose certificates an https address is.
+    `trusted`: TLS context of an https address. Raises BadRequest for options that do not fit together.
     """
     question = _question(options)
-    # pyarrow's readers of files take a moment to import, and no other verb needs them.
+    # Imported here: pyarrow's file readers take a moment to import.
     from oncegate.verifier.report import as_json as json_of
     from oncegate.verifier.verify import verify
 
@@ -73,7 +73,7 @@ def verify_topic(options: VerifyOptions, as_json: bool, trusted: ssl.SSLContext 
         sys.stdout.write(json_of(report) + "\n")
     else:
         _show(question, report)
-    # Last: a picture that cannot be drawn costs no report.
+    # Last, so that a picture that cannot be written does not lose the report.
     if options.picture is not None:
         options.picture.write_text(picture_of(question.topic, report.lines))
     if not report.ok:
@@ -118,7 +118,7 @@ def _show(question: "VerifyQuestion", report: "VerifyReport") -> None:
 
 
 def _remarks(report: "VerifyReport") -> list[str]:
-    """What else is to be said, a line each."""
+    """Returns further remarks, a line each."""
     remarks = []
     if report.repeated:
         remarks.append(f"{report.repeated} rows of the input repeat an id that stood there before")
@@ -154,7 +154,7 @@ _OK, _WRONG = "#2e7d32", "#c62828"
 
 
 def picture_of(title: str, lines: Sequence[tuple[str, int, str]]) -> str:
-    """Draws a bar for each (name, count, meaning), as long as its part of the largest; the first is good."""
+    """Draws a bar for each (name, count, meaning), scaled to the largest count; the first bar is the good one."""
     most = max([count for _, count, _ in lines] + [1])
     bars = "".join(_bar(number, most, *line) for number, line in enumerate(lines))
     height = 60 + _ROW * len(lines)
@@ -167,7 +167,7 @@ def picture_of(title: str, lines: Sequence[tuple[str, int, str]]) -> str:
 
 def _bar(number: int, most: int, name: str, count: int, meaning: str) -> str:
     y = 60 + _ROW * number
-    # One id of many millions is to be seen too.
+    # A single id among millions must be visible too.
     length = 0 if count == 0 else max(3, count * (_WIDTH - _BAR_X - 130) // most)
     shown = escape_xml(name.replace("_", " "))
     return (

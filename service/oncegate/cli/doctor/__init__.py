@@ -1,1 +1,1 @@
-"""The verb `oncegate doctor`: what is wrong with an installation, why that matters, and what to do."""
+"""The verb `oncegate doctor`: reports each problem of an installation, its consequence and its remedy."""

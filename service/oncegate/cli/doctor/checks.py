@@ -1,4 +1,4 @@
-"""The checks of `oncegate doctor`, in their order."""
+"""Runs the checks of `oncegate doctor` in order."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -20,7 +20,7 @@ NamedCheck = tuple[str, Callable[[], Iterable[DoctorFinding]]]
 def findings_of(
     flags: dict[str, Any], url: str | None, namespace: str | None, ca: Path | None, certificate: Path | None
 ) -> Iterator[DoctorFinding]:
-    """Yields the findings of an installation, a check after the other; of a gateway where one answers."""
+    """Yields the findings of an installation, and of its gateway if one answers."""
     try:
         file, flag_values = serve_flags(**flags)
         settings = load(file, **flag_values)
@@ -61,7 +61,7 @@ def _checks(
 
 
 def _seen(name: str, check: Callable[[], Iterable[DoctorFinding]]) -> Iterator[DoctorFinding]:
-    """What a check finds; what it could not do is a finding too. A bug keeps its traceback."""
+    """Yields the findings of a check. A check that fails is a finding too; a bug keeps its traceback."""
     try:
         yield from check()
     except (OncegateError, SettingsError) as error:

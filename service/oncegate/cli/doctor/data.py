@@ -1,4 +1,4 @@
-"""Looks at the folders of an embedded ledger: rights, room, the pair of data and witness, who owns them."""
+"""Checks the folders of an embedded ledger: permissions, free space, owner, and the pair of data and witness."""
 
 import os
 import shutil
@@ -22,14 +22,14 @@ _NETWORK = ("nfs", "cifs", "smb", "fuse.sshfs", "9p")
 
 
 def folders_of(settings: Settings, location: str) -> tuple[Path, Path]:
-    """Returns the data folder and its witness's folder, as `serve` would choose them."""
+    """Returns the data folder and the witness folder that `serve` would use."""
     data = Path(location).absolute()
     witness = settings.process.witness
     return data, Path(witness).absolute() if witness else data.with_name(data.name + ".witness")
 
 
 def folders(settings: Settings, location: str, answers: bool) -> Iterator[DoctorFinding]:
-    """Looks at both folders. `answers`: a gateway does, so that an owner is no surprise."""
+    """Checks both folders. `answers`: a gateway answers, so the folder is expected to have an owner."""
     data, witness = folders_of(settings, location)
     there = data.is_dir(), witness.is_dir()
     if there[0] != there[1] and any(data.glob("*")) | any(witness.glob("*")):
@@ -56,7 +56,7 @@ def folders(settings: Settings, location: str, answers: bool) -> Iterator[Doctor
 
 
 def ledgers(settings: Settings, location: str, only: str | None) -> Iterator[DoctorFinding]:
-    """Looks at the folder, the key and the witness of each namespace that is listed, or of one; reads no entry."""
+    """Checks folder, key and witness of every listed namespace, or of one; reads no entry."""
     data, witness = folders_of(settings, location)
     listed = (read_list(Disk(), data) or {}) if data.is_dir() else {}
     if only is not None and only not in listed:
@@ -133,7 +133,7 @@ def _room(settings: Settings, data: Path) -> Iterator[DoctorFinding]:
 
 
 def _age(data: Path) -> Iterator[DoctorFinding]:
-    """Something that was written later than now: the clock was set back, or the folder is from elsewhere."""
+    """Warns of files with a time in the future: the clock was set back, or the folder is from another machine."""
     newest = max((path.stat().st_mtime for path in data.glob("*/*/*") if path.is_file()), default=0.0)
     behind_s = newest - SystemClock().wall_ms() / 1000
     if behind_s > 60:

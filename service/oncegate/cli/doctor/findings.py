@@ -1,4 +1,4 @@
-"""What a doctor finds: one line each."""
+"""The findings of `oncegate doctor`, one line each."""
 
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Level(StrEnum):
-    """Says how bad a finding is: `wrong` keeps the gateway from serving, or may lose something."""
+    """The severity of a finding: `wrong` prevents the gateway from serving, or may lose data."""
 
     OK = "ok"
     WARNING = "warning"
@@ -15,7 +15,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True)
 class DoctorFinding:
-    """Says what was found at one check; of what is not ok also why it matters, and what to do."""
+    """The result of one check; unless it is ok, also its consequence (`why`) and its remedy (`do`)."""
 
     check: str
     level: Level
@@ -29,20 +29,19 @@ class DoctorFinding:
 
     @property
     def members(self) -> dict[str, Any]:
-        """The same as plain values."""
+        """Returns the members as plain values."""
         return {**asdict(self), "level": self.level.value}
 
 
 def ok(check: str, what: str) -> DoctorFinding:
-    """Makes a finding that is no trouble."""
     return DoctorFinding(check, Level.OK, what)
 
 
 def warning(check: str, what: str, why: str, do: str) -> DoctorFinding:
-    """Makes a finding that may become one."""
+    """Returns a finding that may become a problem."""
     return DoctorFinding(check, Level.WARNING, what, why, do)
 
 
 def wrong(check: str, what: str, why: str, do: str) -> DoctorFinding:
-    """Makes a finding that is to be mended."""
+    """Returns a finding that must be repaired."""
     return DoctorFinding(check, Level.WRONG, what, why, do)

@@ -1,4 +1,4 @@
-"""Asks the running gateway: is it well, is it this program, and does a claim do what it should, from end to end."""
+"""Checks the running gateway: its health, its version and settings, and a claim from end to end."""
 
 import secrets
 import shutil
@@ -20,7 +20,7 @@ from oncegate.settings import Settings
 from oncegate.transports.pages import LIMIT_MAX
 
 SCRATCH = "doctor-"
-# Whether a namespace is DOWN.
+# The remedy, by whether a namespace is DOWN.
 _TO_DO = {
     False: "it goes on by itself once that is over; its log says more",
     True: "mend that: it is opened again each minute; damage: oncegate verify --namespace NAME, then put a copy back",
@@ -29,7 +29,7 @@ _RIGHTS = "the key in ONCEGATE_API_KEY needs the roles write and admin everywher
 
 
 def health(settings: Settings, reached: RunningGateway, namespace: str | None = None) -> Iterator[DoctorFinding]:
-    """Asks the probes, of all namespaces or of one, and the version."""
+    """Checks readiness, of all namespaces or of one, then the version and the semantic settings."""
     try:
         answer = reached.ask("healthz/ready" if namespace is None else f"healthz/ready?namespace={quote(namespace)}")
         yield ok("gateway", f"{reached.url} is ready{'' if namespace is None else f' in namespace {namespace}'}")
@@ -59,7 +59,10 @@ def health(settings: Settings, reached: RunningGateway, namespace: str | None = 
 
 
 def _not_serving(reached: RunningGateway, answer: Any) -> Iterator[str]:
-    """Says which namespaces of a gateway that is ready do not serve. Where keys hide the names, each is asked."""
+    """Yields a line for each namespace of a ready gateway that does not serve.
+
+    With keys the probe hides the names, so each namespace is requested.
+    """
     if answer["namespaces"]:
         yield from filter(None, [answer.get("detail")])
         return
@@ -70,7 +73,7 @@ def _not_serving(reached: RunningGateway, answer: Any) -> Iterator[str]:
             try:
                 reached.ask(f"v1/namespaces/{name}")
             except OncegateError as error:
-                # A namespace that was deleted meanwhile, or of which this key may know nothing, is no finding.
+                # A namespace deleted meanwhile, or one that this key may not see, is no finding.
                 if error.extra.get("code") not in (NotFound.code, Forbidden.code):
                     state = "RECOVERING" if error.extra.get("code") == Recovering.code else "DOWN"
                     yield f"namespace {name} is {state}: {error.detail}"
@@ -80,10 +83,11 @@ def _not_serving(reached: RunningGateway, answer: Any) -> Iterator[str]:
 def claim(
     reached: RunningGateway, folders: Callable[[], tuple[Path, Path]] | None, namespace: str = DEFAULT_NAMESPACE
 ) -> Iterator[DoctorFinding]:
-    """Claims an id, completes it and claims it again, in a namespace of its own that is removed.
+    """Claims an id, completes it and claims it again, in a temporary namespace.
 
-    Where the ledger is on servers a namespace would leave topics or keys there: an id of `namespace` is claimed and
-    released instead. `folders`: the data folder and the witness's, where a deleted namespace's remains are removed.
+    On a ledger on servers, a temporary namespace would leave topics or keys there, so an id of `namespace` is claimed
+    and released instead. `folders`: returns the data and witness folders, from which the remains of the temporary
+    namespace are removed.
     """
     ledger = parse_url(str(reached.ask("v1/capabilities")["ledger"]))[0]
     if ledger in ("log", "memory"):

@@ -1,4 +1,4 @@
-"""Looks at the machine: Python and what is installed, clock, open files, ports."""
+"""Checks the machine: Python and installed extras, clock, open files, ports."""
 
 import ctypes
 import resource
@@ -16,14 +16,14 @@ from oncegate.runtime.process import needed, shared_out
 from oncegate.settings import Settings
 
 OLDEST, BEFORE = (3, 11), (3, 14)
-# The module of each extra, by what asks for it.
+# The module that each scheme of ledger URLs needs.
 EXTRAS = {"kafka": "aiokafka", "redis": "redis", "rediss": "redis"}
-# Of struct timex, glibc on 64 bits: modes, offset, freq, maxerror, esterror, status.
+# The first members of struct timex (64-bit glibc): modes, offset, freq, maxerror, esterror, status.
 _TIMEX, _TIMEX_BYTES, _UNSYNCHRONISED = struct.Struct("@Iqqqqi"), 256, 0x40
 
 
 def python(settings: Settings) -> Iterator[DoctorFinding]:
-    """Looks at the interpreter, and at the extras that the settings need."""
+    """Checks the interpreter and the extras that the settings need."""
     version = ".".join(map(str, sys.version_info[:3]))
     if not OLDEST <= sys.version_info[:2] < BEFORE:
         yield wrong("python", f"Python {version}", "3.11 to 3.13 are tested", "make an environment of one of these")
@@ -50,7 +50,7 @@ def python(settings: Settings) -> Iterator[DoctorFinding]:
 
 
 def clock(settings: Settings) -> Iterator[DoctorFinding]:
-    """Asks the kernel whether the machine's clock is kept by a time server."""
+    """Checks whether the kernel reports the clock as synchronised with a time server."""
     why = "horizons, leases of tokens (exp) and times in the trail are as wrong as the clock"
     state = ctypes.create_string_buffer(_TIMEX_BYTES)
     try:
@@ -65,7 +65,7 @@ def clock(settings: Settings) -> Iterator[DoctorFinding]:
 
 
 def descriptors(settings: Settings) -> Iterator[DoctorFinding]:
-    """Shares the limit of open files out as a start does."""
+    """Checks whether the limit of open files allows the configured connections and namespaces."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limits = settings.limits
     budget = shared_out(hard, limits.connections, limits.namespaces)
@@ -81,7 +81,7 @@ def descriptors(settings: Settings) -> Iterator[DoctorFinding]:
 
 
 def ports(settings: Settings, answers: bool) -> Iterator[DoctorFinding]:
-    """Looks whether the ports are free, unless a gateway `answers` there."""
+    """Checks whether the ports are free, unless a gateway `answers` there."""
     process = settings.process
     try:
         address = allowed_address(process.host, is_guarded(process))
@@ -109,7 +109,7 @@ def ports(settings: Settings, answers: bool) -> Iterator[DoctorFinding]:
 
 
 def _taken(host: str, port: int) -> str | None:
-    """Why the port cannot be listened on; None: it can."""
+    """Returns why listening on the port fails; None: it succeeds."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -1,4 +1,4 @@
-"""Looks at what guards the doors: the file of keys, and the certificates of TLS."""
+"""Checks the file of keys and the TLS certificates."""
 
 import os
 import stat
@@ -16,19 +16,19 @@ from oncegate.settings import Settings
 from oncegate.transports.access import keys
 from oncegate.transports.access.rights import Role
 
-# Time for whoever renews certificates by hand.
+# Time to renew certificates by hand.
 SOON = timedelta(days=14)
 
 
 class _Quiet:
-    """An observer to whom nothing is told: what is wrong is a finding."""
+    """An observer that discards events: a problem is a finding."""
 
     def event(self, name: str, /, **fields: object) -> None:
-        """Tells nobody."""
+        """Discards the event."""
 
 
 def key_file(settings: Settings) -> Iterator[DoctorFinding]:
-    """Looks whether the keys can be read, and by whom; whether somebody may administer."""
+    """Checks that the keys are readable, only by their owner, and that one has the role admin."""
     path = settings.process.keys
     if path is None:
         if settings.process.insecure_without_keys and not is_loopback(settings.process.host):
@@ -57,7 +57,7 @@ def key_file(settings: Settings) -> Iterator[DoctorFinding]:
 
 
 def certificates(settings: Settings) -> Iterator[DoctorFinding]:
-    """Looks whether the certificates are such, belong to their key, and are good for a while."""
+    """Checks that the certificates are valid, belong to their key and do not expire soon."""
     try:
         tls = tls_of(settings.process, _Quiet())
     except SettingsError as error:

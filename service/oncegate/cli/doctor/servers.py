@@ -1,4 +1,4 @@
-"""Looks at a ledger's servers: Kafka's topics, settings and rights; whether Redis may hold a ledger."""
+"""Checks a ledger's servers: topics, settings and rights on Kafka; whether Redis is suitable for a ledger."""
 
 import asyncio
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ REACH = "see that it runs and that this machine reaches it"
 
 
 def kafka(location: str, namespace: str) -> Iterator[DoctorFinding]:
-    """Asks the brokers what `oncegate kafka plan --check` asks, for one namespace."""
+    """Runs the checks of `oncegate kafka plan --check` for one namespace."""
     from oncegate.ledgers.kafka.address import parse_address
     from oncegate.ledgers.kafka.plan import look, needs_of
 
@@ -37,7 +37,7 @@ def kafka(location: str, namespace: str) -> Iterator[DoctorFinding]:
 
 
 def redis(location: str, tls: bool) -> Iterator[DoctorFinding]:
-    """Asks the server what it is, and what an append outlives there."""
+    """Checks the kind of the server, and which failures an append survives there."""
     from oncegate.ledgers.redis.address import parse_address
     from oncegate.ledgers.redis.connection import Link
 
