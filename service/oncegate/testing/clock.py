@@ -7,9 +7,7 @@ from oncegate.clock import sleep_s
 
 
 class FakeClock:
-    """Implements `ports.Clock` for tests: time passes only in `advance`, and sleepers wake in the order of their
-    deadlines.
-    """
+    """A `ports.Clock` for tests: time passes only in `advance`; sleepers wake in the order of their deadlines."""
 
     def __init__(self, monotonic_ms: int = 1_000_000, wall_ms: int = 1_700_000_000_000) -> None:
         self._monotonic_ms = monotonic_ms
@@ -29,7 +27,7 @@ class FakeClock:
         return sum(not future.done() for _, _, future in self._sleepers)
 
     async def sleep_ms(self, duration_ms: int) -> None:
-        """Implements the port's `Clock.sleep_ms`: returns once `advance` has reached the deadline."""
+        """Returns once `advance` has reached the deadline."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._count += 1
         heapq.heappush(self._sleepers, (self._monotonic_ms + max(0, duration_ms), self._count, future))

@@ -25,10 +25,10 @@ class LedgersUnderTest(Protocol):
     """The ledgers under test and everything beside them. Survives the processes that open it."""
 
     def ledgers(self) -> AbstractAsyncContextManager[Ledgers]:
-        """Opens what a process that starts now finds; the namespace `default` exists."""
+        """Opens the ledgers that a process starting now would find; the namespace `default` exists."""
 
     def runs(self) -> RunFolders:
-        """Returns the folders of runs that a process that starts now finds."""
+        """Returns the folders of runs that a process starting now would find."""
 
     def crash(self) -> None:
         """Simulates a power failure: every user is gone, and only durable content remains."""

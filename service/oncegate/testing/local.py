@@ -42,7 +42,7 @@ class LocalGateway:
         self._ledger = ledger
         self._running: _Running | None = None
         self.port = 0
-        _settings("memory:", 0, settings)  # what is wrong is said here, before anything is opened
+        _settings("memory:", 0, settings)  # raises for invalid settings before anything is opened
 
     @property
     def url(self) -> str:
@@ -121,7 +121,7 @@ class _Running:
         return self._port
 
     def stop(self) -> None:
-        self._stopped = True  # first this, then the loop: `_serve` looks the other way round
+        self._stopped = True  # set before the loop is read: `_serve` does both in the opposite order
         if self._loop is not None and not self._loop.is_closed():
             self._call(self._over.set if self._ready.is_set() else self._cancel)
         self._thread.join(STOP_MS / 1000)
@@ -130,7 +130,7 @@ class _Running:
 
     def _call(self, callback: Any) -> None:
         assert self._loop is not None
-        with suppress(RuntimeError):  # it ended by itself just now
+        with suppress(RuntimeError):  # the loop has just been closed
             self._loop.call_soon_threadsafe(callback)
 
     def _cancel(self) -> None:
@@ -138,7 +138,7 @@ class _Running:
             self._task.cancel()
 
     def _run(self) -> None:
-        # Compiler and server take a second to import; nothing else of this package needs them.
+        # Imported here: the imports take a second, and nothing else in this package needs them.
         import uvloop
 
         try:

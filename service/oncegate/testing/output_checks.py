@@ -19,7 +19,7 @@ from oncegate.testing.ledger_places import (
 
 
 async def outputs_are_read_by_offset(under_test: LedgersUnderTest) -> None:
-    """Checks that a published range is found by any offset in it."""
+    """Checks that a fetch at any offset of a published range returns it."""
     sizes = [3, 1, 5, 2]
     ranges = [range_of(number, rows, f"s{number % 2}") for number, rows in enumerate(sizes, 1)]
     async with opened_at(under_test) as opened:

@@ -13,7 +13,7 @@ WHOLE = b"".join(PIECES)
 
 
 async def runs_are_written_whole(under_test: LedgersUnderTest) -> None:
-    """Checks names and bytes of runs."""
+    """Checks that runs are listed and read back as written."""
     async with runs_at(under_test) as runs:
         require(runs.names() == [], "begin without runs")
         runs.write("b", PIECES)
@@ -72,7 +72,7 @@ def _cut_short() -> Iterator[bytes]:
 
 
 async def a_run_that_was_cut_short_is_not_there(under_test: LedgersUnderTest) -> None:
-    """Checks that an error while a run is written leaves the earlier state."""
+    """Checks that an error while a run is written leaves the earlier run, or none."""
     async with runs_at(under_test) as runs:
         runs.write("a", [b"older"])
         for name in ("a", "b"):

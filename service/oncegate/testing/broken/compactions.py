@@ -1,4 +1,4 @@
-"""Breaks one promise of compaction each, over any good ledger."""
+"""Ledgers that each break one promise of compaction, over any good ledger."""
 
 import asyncio
 from collections.abc import AsyncIterable, Sequence
@@ -10,43 +10,39 @@ from oncegate.testing.ledger_places import snapshot_of
 
 
 class CompactsNothing(Broken):
-    """Passes no compaction on."""
+    """Ignores every compaction."""
 
     async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
-        """As the good one, but for the promise that is broken."""
+        """Discards the snapshot."""
 
 
 class CompactsTheRestToo(Broken):
-    """What was appended after the compacted position is gone as well."""
+    """Loses the entries after the compacted position as well."""
 
     async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
-        """As the good one, but for the promise that is broken."""
         await self.good.compact(self.good.mark.position, snapshot)
 
 
 class CompactsOnce(Broken):
-    """The first snapshot stays for ever."""
+    """Ignores every compaction after the first."""
 
     _compacted = False
 
     async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
-        """As the good one, but for the promise that is broken."""
         if not self._compacted:
             await self.good.compact(position, snapshot)
         self._compacted = True
 
 
 class CompactsBeforeDurable(Broken):
-    """Shows the snapshot at once, and writes it when its owner leaves in good order."""
+    """Shows the snapshot at once, but writes it only when its owner leaves in an orderly way."""
 
     _late: tuple[int, Sequence[bytes]] | None = None
 
     async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
-        """As the good one, but for the promise that is broken."""
         self._late = (position, [entry async for entry in snapshot])
 
     async def entries(self, from_position: int) -> list[Replayed]:
-        """As the good one, but for the promise that is broken."""
         seen = await super().entries(from_position)
         if self._late is None or from_position > self._late[0]:
             return seen
@@ -57,20 +53,19 @@ class CompactsBeforeDurable(Broken):
         ]
 
     async def close(self) -> None:
-        """Does late what was to be done at once."""
+        """Writes the snapshot that was acknowledged before."""
         if self._late is not None:
             await self.good.compact(self._late[0], snapshot_of(*self._late[1]))
 
 
 class CompactsOutputsToo(Broken):
-    """Ranges that wait are gone after a compaction."""
+    """Drops the waiting ranges at each compaction."""
 
     def __init__(self, good: Ledger, outputs: Outputs | None) -> None:
         super().__init__(good, outputs)
         self._waiting: set[bytes] = set()
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
-        """As the good one, but for the promise that is broken."""
         mark = await self.good.append(entries, outputs)
         for output in outputs:
             match output:
@@ -81,35 +76,31 @@ class CompactsOutputsToo(Broken):
         return mark
 
     async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
-        """As the good one, but for the promise that is broken."""
         await self.good.compact(position, snapshot)
         await self.good.append([], [DropRanges(tuple(self._waiting))])
         self._waiting.clear()
 
 
 class CompactsAnywhere(Broken):
-    """Takes any position for one where an append ended, and does not say that nothing was compacted."""
+    """Accepts positions inside an append, and silently compacts nothing there."""
 
     async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
-        """As the good one, but for the promise that is broken."""
         with suppress(ValueError):
             await self.good.compact(position, snapshot)
 
 
 class LosesAppendsWhileItCompacts(Broken):
-    """Goes on with what was there when the compaction began."""
+    """Loses the appends made during a compaction."""
 
     _meanwhile: asyncio.Event | None = None
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
-        """As the good one, but for the promise that is broken."""
         if self._meanwhile is None:
             return await self.good.append(entries, outputs)
         self._meanwhile.set()
         return self.good.mark
 
     async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
-        """As the good one, but for the promise that is broken."""
         self._meanwhile = asyncio.Event()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._meanwhile.wait(), 0.05)
@@ -118,10 +109,9 @@ class LosesAppendsWhileItCompacts(Broken):
 
 
 class CompactsUpToTheEnd(Broken):
-    """What was appended while the snapshot was made is gone as well."""
+    """Loses the entries appended while the snapshot was produced."""
 
     async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
-        """As the good one, but for the promise that is broken."""
         before = self.good.mark.position
         made = [entry async for entry in snapshot]
         after = self.good.mark.position
@@ -129,10 +119,9 @@ class CompactsUpToTheEnd(Broken):
 
 
 class CompactsWhatCame(Broken):
-    """A snapshot that failed is taken for whole."""
+    """Accepts a snapshot that failed halfway as complete."""
 
     async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
-        """As the good one, but for the promise that is broken."""
         came = list[bytes]()
         try:
             async for entry in snapshot:

@@ -1,4 +1,4 @@
-"""Collects ledgers that each break one promise, over any good one: `check_ledger` must fail every one of them.
+"""The list of ledgers that each break one promise, over any good one; `check_ledger` must fail each of them.
 
 @pytest.mark.parametrize("breaks", BREAKS)
 async def test_the_suite_catches(breaks):
@@ -19,20 +19,18 @@ from oncegate.testing.ledger_places import LedgerCheck, LedgersUnderTest, MakePl
 
 
 class WritesRunsInPlace(Broken):
-    """Leaves what was cut short of a run."""
+    """Keeps the written part of a run whose write failed."""
 
     @staticmethod
     def beside(runs: Runs) -> Runs:
-        """Returns runs that break the promise."""
         return broken_runs.WritesInPlace(runs)
 
 
 class WritesRunsOnce(Broken):
-    """Writes a run of a name once."""
+    """Ignores writes of a run that exists."""
 
     @staticmethod
     def beside(runs: Runs) -> Runs:
-        """Returns runs that break the promise."""
         return broken_runs.WritesOnce(runs)
 
 
@@ -41,33 +39,30 @@ class LosesRuns(Broken):
 
     @staticmethod
     def beside(runs: Runs) -> Runs:
-        """Returns runs that break the promise."""
         return broken_runs.WritesToItself(runs)
 
 
 class RemovesRunsUnderReaders(Broken):
-    """Empties a removed run for those who read it."""
+    """Empties a removed run for its open readers."""
 
     @staticmethod
     def beside(runs: Runs) -> Runs:
-        """Returns runs that break the promise."""
         return broken_runs.RemovesUnderReaders(runs)
 
 
 class TakesAnyNameOfARun(Broken):
-    """Takes any name for a run."""
+    """Accepts any name of a run."""
 
     @staticmethod
     def beside(runs: Runs) -> Runs:
-        """Returns runs that break the promise."""
         return broken_runs.TakesAnyName(runs)
 
 
 class DeletesNothing(Broken):
-    """Keeps what was deleted under its name."""
+    """Keeps deleted namespaces under their names."""
 
 
-# Each with the check that exists because of it.
+# Each broken ledger, and the check that must catch it.
 BREAKS: dict[type[Broken], LedgerCheck] = {
     appends.ForgetsTheLastAppend: ledger_checks.opening_again_gives_the_same,
     appends.AnswersBeforeDurable: ledger_checks.nothing_is_answered_before_it_is_durable,
@@ -154,7 +149,7 @@ class _BrokenPlace:
 
 
 def broken(make_place: MakePlace, breaks: type[Broken]) -> MakePlace:
-    """Makes places whose ledgers break one promise and keep the others as the good ones do."""
+    """Returns a `MakePlace` whose ledgers break one promise and keep the others."""
 
     @asynccontextmanager
     async def make() -> AsyncIterator[LedgersUnderTest]:

@@ -6,33 +6,28 @@ from oncegate.ports import Runs
 
 
 class ForwardingRuns:
-    """Runs that pass everything on; subclasses break one promise."""
+    """Forwards every call to good runs; each subclass breaks one promise."""
 
     def __init__(self, good: Runs) -> None:
         self.good = good
 
     def names(self) -> list[str]:
-        """Passes the call on."""
         return self.good.names()
 
     def write(self, name: str, pieces: Iterable[bytes]) -> None:
-        """Passes the call on."""
         self.good.write(name, pieces)
 
     def open(self, name: str) -> memoryview:
-        """Passes the call on."""
         return self.good.open(name)
 
     def remove(self, name: str) -> None:
-        """Passes the call on."""
         self.good.remove(name)
 
 
 class WritesInPlace(ForwardingRuns):
-    """What is cut short stays."""
+    """Keeps the written part of a run whose write failed."""
 
     def write(self, name: str, pieces: Iterable[bytes]) -> None:
-        """As the good ones, but for the promise that is broken."""
         written = b""
         try:
             for piece in pieces:
@@ -42,62 +37,54 @@ class WritesInPlace(ForwardingRuns):
 
 
 class WritesOnce(ForwardingRuns):
-    """A name that is there is not written again."""
+    """Ignores writes of a run that exists."""
 
     def write(self, name: str, pieces: Iterable[bytes]) -> None:
-        """As the good ones, but for the promise that is broken."""
         if name not in self.good.names():
             self.good.write(name, pieces)
 
 
 class WritesToItself(ForwardingRuns):
-    """What is written is lost with its owner."""
+    """Loses runs with their owner."""
 
     def __init__(self, good: Runs) -> None:
         super().__init__(good)
         self._own: dict[str, bytes] = {}
 
     def names(self) -> list[str]:
-        """As the good ones, but for the promise that is broken."""
         return sorted(self._own)
 
     def write(self, name: str, pieces: Iterable[bytes]) -> None:
-        """As the good ones, but for the promise that is broken."""
         self.good.write(name, [])
         self._own[name] = b"".join(pieces)
 
     def open(self, name: str) -> memoryview:
-        """As the good ones, but for the promise that is broken."""
         return memoryview(self._own[name])
 
     def remove(self, name: str) -> None:
-        """As the good ones, but for the promise that is broken."""
         self.good.remove(name)
         self._own.pop(name, None)
 
 
 class RemovesUnderReaders(ForwardingRuns):
-    """What is open is emptied with its name."""
+    """Empties a removed run for its open readers."""
 
     def __init__(self, good: Runs) -> None:
         super().__init__(good)
         self._given: dict[str, bytearray] = {}
 
     def open(self, name: str) -> memoryview:
-        """As the good ones, but for the promise that is broken."""
         content = self._given[name] = bytearray(self.good.open(name))
         return memoryview(content).toreadonly()
 
     def remove(self, name: str) -> None:
-        """As the good ones, but for the promise that is broken."""
         self.good.remove(name)
         content = self._given.get(name, bytearray())
         content[:] = bytes(len(content))
 
 
 class TakesAnyName(ForwardingRuns):
-    """Changes what cannot be a name until it can."""
+    """Accepts invalid names and rewrites them to valid ones."""
 
     def write(self, name: str, pieces: Iterable[bytes]) -> None:
-        """As the good ones, but for the promise that is broken."""
         self.good.write("x" + name.lower().removesuffix(".tmp").replace("/", "-")[:60], pieces)
