@@ -76,10 +76,11 @@ class Gateway:
         return sum(shard.journal.index.claims.open_claims for namespace in serving for shard in namespace.shards)
 
     def claims(self, name: str, caller: str = "") -> Namespace | Unchecked:
-        """Returns the handler of claims of ids: the namespace or, if it is down and configured for that, one that
-        grants all ids.
+        """Returns the handler of claims of ids: the namespace or, while its ledger is down, one that grants all ids
+        unchecked.
 
-        caller: the name of the credential. Raises as `namespace`.
+        The latter only if the namespace is configured for that. caller: the name of the credential. Raises as
+        `namespace`.
         """
         try:
             return self.namespace(name)

@@ -147,14 +147,15 @@ def place(located: Located, at: I64, places: RowPlaces, rows: I64) -> None:
 
 
 def offsets_in(entry: Produced, ids: U64) -> I64:
-    """Returns the offset that the entry wrote each of `ids` (n, 2) at, int64[n]; -1: not written by it, or not
+    """Returns the offset of each of `ids` (n, 2) among the entry's rows, int64[n]; -1: not in the entry, or not
     recorded."""
     rows = rows_in(entry, ids)
     return np.where(rows >= 0, entry.first_offset + rows, -1)
 
 
 def rows_in(entry: Produced, ids: U64) -> I64:
-    """Returns the row in the entry of each of `ids` (n, 2), int64[n]; -1: not in the entry, or not recorded."""
+    """Returns the index of each of `ids` (n, 2) among the entry's rows, int64[n]; -1: not in the entry, or not
+    recorded."""
     fresh, taken = (np.frombuffer(raw, np.uint64).reshape(-1, 2) for raw in (entry.fresh, entry.taken))
     order = _order(entry, len(fresh), len(taken))
     if order is None:

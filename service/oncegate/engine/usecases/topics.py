@@ -135,9 +135,10 @@ class Topics:
         origin: Origin | None = None,
         identified: bool = False,
     ) -> tuple[Rows, Mapping[str, bytes]]:
-        """Checks rows for a topic elsewhere and returns them as its records can hold them, before any effect.
+        """Checks rows for a topic elsewhere, before any effect; returns them without the columns that its records do
+        not have.
 
-        beside: columns that are dropped if records there have no column of that name.
+        beside: the columns that may be dropped in this way.
         origin: set if records are to carry it.
         identified: also return the id of each topic elsewhere that the rows go to.
 
