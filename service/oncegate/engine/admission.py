@@ -129,7 +129,6 @@ class Answers:
         self._waiting: list[tuple[str, int, asyncio.Future[Room]]] = []
 
     def fits(self, caller: str, size_bytes: int) -> bool:
-        """Returns whether there is room for an answer of this size now."""
         mine = self._of.get(caller, 0)
         if mine and mine + size_bytes > self._limit_bytes // ANSWER_SHARES:
             return False
@@ -147,7 +146,6 @@ class Answers:
         return f"{self._of.get(caller, 0)} bytes of answers are not read by their caller, {caller}"
 
     def hold(self, caller: str, size_bytes: int) -> Room:
-        """Counts an answer that already exists."""
         self.count(caller, size_bytes)
         return Room(self, caller, size_bytes)
 
@@ -227,7 +225,6 @@ class Backlog:
         self._done_bytes = self._busy_ms = 0.0
 
     def enter(self, size_bytes: int, now_ms: int) -> None:
-        """Counts a request whose body has been received."""
         if not self.requests:
             self._since_ms = now_ms
         self.requests += 1
@@ -303,7 +300,6 @@ class Turns:
         return turn
 
     def leave(self, namespace: str) -> None:
-        """Ends a request that has entered."""
         queue = self._queues[namespace]
         queue.under_way -= 1
         if not queue.under_way:

@@ -43,7 +43,6 @@ class CounterRow:
 def _answered(
     name: str, verdict: str, meaning: str, actions: tuple[int, ...] = (), sequence_actions: tuple[int, ...] = ()
 ) -> CounterRow:
-    """Returns a row for ids and sequences that were answered with this verdict."""
     label = ("verdict", verdict)
     return CounterRow(name, "ids", meaning, actions, sequence_actions, metric="answered_ids", label=label)
 
@@ -100,7 +99,6 @@ FAILED_COMPACTIONS = CounterRow("failed_compactions", "snapshots", "that could n
 
 
 def _appended(end: str, meaning: str) -> CounterRow:
-    """Returns a row for appends that ended in this way."""
     return CounterRow(f"appends_{end}", "appends", meaning, metric="appends", label=("end", end))
 
 
@@ -112,7 +110,6 @@ APPENDS_LOST = _appended(
 
 
 def _refused(quota: str, meaning: str) -> CounterRow:
-    """Returns a row for requests that were refused by a quota of the namespace or of its tenant."""
     name = f"refused_by_{quota}"
     return CounterRow(name, "requests", meaning, metric="quota_refusals", label=("quota", quota))
 

@@ -70,7 +70,6 @@ class Gateway:
         return namespace
 
     def _open_claims(self, namespaces: frozenset[str]) -> int:
-        """Counts the open claims in these namespaces."""
         names = self._owners if ALL_NAMESPACES in namespaces else namespaces & self._owners.keys()
         serving = [namespace for name in names if (namespace := self._owners[name].serving) is not None]
         return sum(shard.journal.index.claims.open_claims for namespace in serving for shard in namespace.shards)
@@ -197,7 +196,6 @@ class Gateway:
         return {name: counts for name, counts in work.items() if counts}
 
     def namespaces(self) -> list[str]:
-        """Returns the sorted names of all namespaces."""
         return sorted(self._owners)
 
     def owners(self) -> list[Owner]:

@@ -164,5 +164,4 @@ class Tenants:
 
 
 def sees(namespaces: frozenset[str], name: str) -> bool:
-    """Returns whether a credential for `namespaces` grants the namespace `name`."""
     return ALL_NAMESPACES in namespaces or name in namespaces

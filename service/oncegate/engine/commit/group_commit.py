@@ -93,7 +93,6 @@ class GroupCommit:
 
     @property
     def open(self) -> bool:
-        """True while an append is possible."""
         return self.stopping is None and not self.room.full and self.ending() is None
 
     @property
@@ -245,7 +244,6 @@ class GroupCommit:
 
     @property
     def fits_one_group(self) -> bool:
-        """Returns whether one append may hold everything that is queued."""
         return self._queue.fits_one_group
 
     async def append_all(self) -> None:
@@ -317,7 +315,7 @@ class GroupCommit:
         self._waiters.fail(undone, culprit, error.refusal)
 
     def _undo(self, group: list[Change]) -> None:
-        """Undoes a group and all changes queued after it, newest first."""
+        """Undoes a group and all changes queued after it."""
         for change in reversed(group + self._queue.take_all()):
             change.undo()
         self.next_position = self.mark.position + 1

@@ -133,7 +133,6 @@ class Waiters:
         return len(self._waiting)
 
     def add(self, position: int, future: "asyncio.Future[None]", span: TraceSpan | None) -> None:
-        """Adds a future of the current task; `span` is its request's, if it is traced."""
         self._waiting.append(_Waiter(position, future, asyncio.current_task(), span))
         self.traced += span is not None
 

@@ -45,7 +45,6 @@ class Room:
         return LedgerFull(self.shortage + _NOTHING_WRITTEN)
 
     def begin_full(self, error: LedgerFull) -> None:
-        """Marks the ledger as full until `end_full`."""
         was_full, self._full, self.full = self.full, error, True
         self.leave_alone()
         self.measure()
@@ -62,7 +61,6 @@ class Room:
         return None if self._full is None else self._probe_ms - self._clock.monotonic_ms()
 
     def leave_alone(self) -> None:
-        """Postpones the next probe by `PROBE_MS`."""
         self._probe_ms = self._clock.monotonic_ms() + PROBE_MS
 
     def measure(self) -> bool:

@@ -75,12 +75,9 @@ class Batches:
         return StageResult(False, request.rows.rows, request.fingerprint)
 
     def _identify(self, name: Name, topic_ids: Mapping[str, bytes]) -> list[Entry]:
-        """Returns the entries of `identify_topics` for the app of a batch."""
         return identify_topics(self.journal, IdentifiedBy.BATCHES, name.app, topic_ids)
 
     def _origin(self, name: Name, first: int = 0) -> Origin | None:
-        """Returns the origin of the batch's rows if records carry it; `first`: how many rows of the batch precede
-        these."""
         return origins.of_batch(self.journal.namespace, name, first) if self._topics.tells_origins else None
 
     @staticmethod

@@ -118,7 +118,6 @@ class Drivers:
         return batches
 
     def _refusal(self, driver: Driver, name: str, sequence: int) -> OncegateError | None:
-        """Returns the error of one producer's part; None: it is accepted."""
         producer = self._store.producers.get(name)
         if producer is None:
             return refusals.unknown_part(name)
@@ -128,7 +127,6 @@ class Drivers:
         return refusals.not_done(producer, [[first, min(last, sequence)] for first, last in undone]) if undone else None
 
     def _named(self, driver: Driver, request: AckRequest) -> list[ProducerState]:
-        """Returns the driver's own producers among those of the request."""
         producers = (self._store.producers.get(name) for name, _ in request.upto)
         return [producer for producer in producers if producer is not None and producer.driver == driver.name]
 

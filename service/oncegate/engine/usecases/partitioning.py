@@ -59,14 +59,12 @@ def _some_of(rows: Rows, row_indices: NDArray[np.int64]) -> bytes:
 
 
 def selected(rows: Rows, names: Sequence[str]) -> Rows:
-    """Returns the rows with only these columns, in this order."""
     batches = [batch.select(names) for batch in rows.batches]
     schema = pa.schema([rows.schema.field(name) for name in names])
     return replace(rows, schema=schema, batches=batches, data=stream(schema, batches))
 
 
 def stream(schema: Schema, batches: Sequence[Batch]) -> bytes:
-    """Writes batches as one Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
         for batch in batches:

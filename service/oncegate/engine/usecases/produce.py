@@ -240,7 +240,6 @@ class Records:
     def _origin(
         self, request: ProduceRequest, rows: NDArray[np.int64] | None = None, before: tuple[Span, ...] = ()
     ) -> Origin | None:
-        """Returns the writer of the rows if records carry it; `rows`, `before`: as in `origins.of_rows`."""
         if not self._topics.tells_origins:
             return None
         return origins.of_rows(self.journal.namespace, request, rows, before)

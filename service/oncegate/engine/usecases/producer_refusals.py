@@ -31,7 +31,6 @@ _WAYS = (
 
 
 def not_registered(effect: Registration, request: ProducerRequest, left_ms: int) -> OncegateError:
-    """Returns the error of a producer's refused registration."""
     if effect is Registration.REFUSE_BUSY:
         return ProducerBusy(
             f"another attempt holds producer {request.producer} for {left_ms} ms more, unless it renews or closes: "
@@ -43,7 +42,6 @@ def not_registered(effect: Registration, request: ProducerRequest, left_ms: int)
 
 
 def other_driver(producer: ProducerState, driver: str) -> OtherDriver:
-    """Returns the error for a request that names another driver than the producer's."""
     return OtherDriver(
         f"producer {producer.name} belongs to driver {producer.driver}, not {driver}: only one driver can know what "
         "will not be run again. Name that driver, or write under another producer's name; nothing was changed",
@@ -52,7 +50,7 @@ def other_driver(producer: ProducerState, driver: str) -> OtherDriver:
 
 
 def not_the_producer(effect: Entrance, name: str, epoch: int, producer: ProducerState | None) -> OncegateError:
-    """Returns the error for a claim or settle under a stale or unknown epoch or token."""
+    """Returns the error for a stale or unknown epoch or token of a producer."""
     if effect is Entrance.REFUSE_UNKNOWN or producer is None:
         return UnknownProducer(f"epoch {epoch} of producer {name} is not known here: register first")
     return Fenced(
@@ -63,7 +61,7 @@ def not_the_producer(effect: Entrance, name: str, epoch: int, producer: Producer
 
 
 def not_the_driver(effect: Entrance, request: AckRequest, driver: Driver | None) -> OncegateError:
-    """Returns the error for an ack under a stale or unknown epoch or token."""
+    """Returns the error for a stale or unknown epoch or token of a driver."""
     if effect is Entrance.REFUSE_UNKNOWN or driver is None:
         return UnknownDriver(f"epoch {request.epoch} of driver {request.driver} is not known here: register first")
     if effect is Entrance.REFUSE_FENCED:
@@ -79,7 +77,6 @@ def not_the_driver(effect: Entrance, request: AckRequest, driver: Driver | None)
 
 
 def gap(request: SequenceRequest, producer: ProducerState) -> Gap:
-    """Returns the error for sequences after others that were never claimed."""
     claimed = "nothing" if producer.claimed_to is None else str(producer.claimed_to)
     prev, way = request.prev_sequence, "claim without prev_sequence"
     before = f"the sequence before these is {prev}"
@@ -95,7 +92,6 @@ def gap(request: SequenceRequest, producer: ProducerState) -> Gap:
 
 
 def out_of_order(sequence: int, producer: ProducerState) -> OutOfOrder:
-    """Returns the error for a new sequence below one that was claimed already."""
     return OutOfOrder(
         f"sequence {sequence} of producer {producer.name} was never claimed, and {producer.claimed_to} was: this "
         f"producer is split over tasks, shuffled, or read in another order than before. {_WAYS}",
@@ -105,7 +101,6 @@ def out_of_order(sequence: int, producer: ProducerState) -> OutOfOrder:
 
 
 def too_scattered(producer: ProducerState, intervals: int, most: int) -> Overloaded:
-    """Returns the error for more separate ranges than one producer may hold."""
     return Overloaded(
         f"producer {producer.name} would hold {intervals} separate ranges, {most} at most: complete what is written, "
         "and let the driver ack what is done; nothing was written"
@@ -113,12 +108,10 @@ def too_scattered(producer: ProducerState, intervals: int, most: int) -> Overloa
 
 
 def unknown_part(name: str) -> UnknownProducer:
-    """Returns the error for an ack of a producer that was never registered."""
     return UnknownProducer(f"there is no producer {name}; nothing of it was acked", producer=name)
 
 
 def older_batch(request: AckRequest, newest: int) -> OlderBatch:
-    """Returns the error for an ack of an earlier batch than the last one acked."""
     return OlderBatch(
         f"batch {newest} of driver {request.driver} is acked, and {request.batch} lies before it: this is a late copy, "
         "or the checkpoint was set back, and its batches are other ones. Ack under the name of another driver then; "
@@ -128,7 +121,7 @@ def older_batch(request: AckRequest, newest: int) -> OlderBatch:
 
 
 def not_done(producer: ProducerState, undone: list[list[int]]) -> NotDone:
-    """Returns the error for an ack of claimed sequences that are not done; `undone`: the first of their intervals."""
+    """Returns the error for an ack of sequences that are not done; `undone`: the first of their intervals."""
     first, last = undone[0]
     return NotDone(
         f"sequences {first} to {last} of producer {producer.name} were claimed and are not done: they would be "
@@ -140,7 +133,6 @@ def not_done(producer: ProducerState, undone: list[list[int]]) -> NotDone:
 
 
 def batch_not_done(driver: str, batch: int, open_claims: OpenClaims) -> NotDone:
-    """Returns the error for an ack of a batch whose claims still hold ids."""
     return NotDone(
         f"open claims of batch {batch} of driver {driver} hold {open_claims.ids} ids: they would be answered STALE for "
         "ever, and may not be written. Complete or release them, or look, and clear them: `oncegate resolve`. The next "
@@ -152,7 +144,6 @@ def batch_not_done(driver: str, batch: int, open_claims: OpenClaims) -> NotDone:
 
 
 def too_many_digests(producer: str, kept: int, kept_max: int) -> TooLarge:
-    """Returns the error for more payload digests than are kept; nothing was written."""
     return TooLarge(
         f"producer {producer} brings payloads, and {kept} of at most {kept_max} are kept of sequences of this "
         "namespace that are not acked: ack them, or write without digest_col; nothing was written"

@@ -114,6 +114,5 @@ class StageQuota:
 
 
 def _same_query(name: Name, owner: str, other: Name, older: str) -> bool:
-    """Returns whether both owners are runs of one streaming query."""
     runs = owner.startswith(STREAMING_OWNER) and older.startswith(STREAMING_OWNER)
     return runs and (name.app, name.topic) == (other.app, other.topic)

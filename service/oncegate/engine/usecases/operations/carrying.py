@@ -70,7 +70,7 @@ class Carrying:
         return count
 
     def _new(self, known: KnownIds, owner: U64) -> KnownIds:
-        """Returns this owner's ids that are not known here, each once. Raises LeaseLive, BadRequest."""
+        """Returns this owner's ids that are new here, each once. Raises LeaseLive, BadRequest."""
         its = np.flatnonzero((known.owners == owner).all(axis=1))
         ids, first = np.unique(known.ids[its], axis=0, return_index=True)
         ids = np.ascontiguousarray(ids)

@@ -141,7 +141,6 @@ class Leftovers:
 
 
 def _leftover(kind: int, lease_left_ms: int) -> Leftover:
-    """Classifies an interval by its kind and the lease."""
     if kind in (HELD, TAKEN):
         return Leftover.LIVE if lease_left_ms > 0 else Leftover.OVER
     if kind == LEFT:
