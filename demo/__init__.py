@@ -1,1 +1,1 @@
-"""The demo: real flights, a real Spark job, six real faults, with and without the gateway: `python -m demo`."""
+"""The demo, `python -m demo`: real flights, a real Spark job and six real faults, with and without the gateway."""

@@ -1,4 +1,4 @@
-"""python -m demo: the same job each way, one verdict. Exit status 0 only when everything promised was shown."""
+"""Runs the same job with each way to write and judges the results; status 0 only if every promise was shown."""
 
 import argparse
 import sys
@@ -24,7 +24,7 @@ GoOneWay = Callable[[Way, Flights, Tell], Ran]
 
 
 def main() -> int:
-    """The exit status."""
+    """Runs the demo; returns the exit status."""
     arguments = _arguments()
     out: Path = arguments.out.resolve()
     end_as_ctrl_c()
@@ -59,21 +59,21 @@ def _arguments() -> argparse.Namespace:
 
 
 def _on_redis(console: Console, out: Path, plan: Plan) -> list[report.Judged]:
-    """No client of Redis is needed, but a server is."""
+    """Runs the demo on Redis, which needs a redis-server but no Redis client."""
     from demo.redis.stage import demonstrate
 
     return demonstrate(console, out, plan, go_all_ways)
 
 
 def _on_kafka(console: Console, out: Path, plan: Plan) -> list[report.Judged]:
-    """Kafka's clients are installed for this form alone."""
+    """Runs the demo on Kafka, the only form that needs Kafka's clients."""
     from demo.kafka.stage import demonstrate
 
     return demonstrate(console, out, plan, go_all_ways)
 
 
 def demonstrate(console: Console, out: Path, plan: Plan) -> list[report.Judged]:
-    """Every way, in an empty folder, on one gateway."""
+    """Runs every way, in an empty folder, on one gateway."""
     logs = out / "logs"
     logs.mkdir()
     with GatewayProcess(out / "gateway", logs / "gateway.log") as gateway:
@@ -87,7 +87,7 @@ def demonstrate(console: Console, out: Path, plan: Plan) -> list[report.Judged]:
 
 
 def go_all_ways(console: Console, out: Path, plan: Plan, go: GoOneWay) -> list[Ran]:
-    """One way after the other, each with its bar."""
+    """Runs the ways one after another, each with a progress bar."""
     size = plan.size
     flights, salted = cut(out / "data", size), cut(out / "salted", size, salted=True)
     what = f"{size.parts} files, {size.batches} micro-batches, {len(plan.faults)} faults"
@@ -97,7 +97,7 @@ def go_all_ways(console: Console, out: Path, plan: Plan, go: GoOneWay) -> list[R
 
 
 def conclude(console: Console, out: Path, judged: list[report.Judged], seconds: float) -> int:
-    """Shows and keeps the results; 0 when they show what was promised."""
+    """Prints and saves the results; returns 0 if they show every promise."""
     results = {verdict.ran.name: verdict.result() for verdict in judged}
     report.show(console, judged)
     report.write_result(out / "result.json", results)

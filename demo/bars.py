@@ -1,4 +1,4 @@
-"""A progress bar per run, with the state of each fault; where nobody can see a bar move, a line now and then."""
+"""Shows a progress bar for each run, with the state of each fault; without a terminal, a line from time to time."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -11,16 +11,16 @@ from demo.faults import Fault, state
 from demo.plan import Plan
 from demo.supervisor import Tell
 
-# Of a line without its faults. Where their names do not fit behind it, they would push name, bar and count out of it,
-# so each fault is its sign alone.
+# Width of a line without its faults. If their names do not fit after it, they would displace name, bar and count, so
+# only the sign of each fault is shown.
 _LINE_WIDTH = 60
-# In a file or a pipe: often enough to see that it goes on.
+# Interval of lines in a file or a pipe: short enough to show that the run is alive.
 _LINE_EACH_S = 10
 _SIGNS = {"waiting": "[dim]· {}[/dim]", "injected": "[yellow]! {}[/yellow]", "hit": "[green]✓ {}[/green]"}
 
 
 class Bars:
-    """Shown while it is open; a bar turns when its run begins."""
+    """Progress bars, shown while the context is open; a bar is animated once its run begins."""
 
     def __init__(self, console: Console, plan: Plan, clock: Callable[[], float] = time.monotonic) -> None:
         self._console, self._plan, self._clock = console, plan, clock
@@ -49,7 +49,7 @@ class Bars:
         self._progress.stop()
 
     def of(self, name: str) -> Tell:
-        """What a run is to call."""
+        """Returns the callback with which a run reports its progress."""
         bar = self._bars[name]
         self._progress.start_task(bar)
         began_s = said_s = self._clock()
@@ -74,6 +74,9 @@ class Bars:
 
 
 def signs(faults: Sequence[Fault], events: list[Event], *, named: bool = True) -> str:
-    """`✓ task_error ! worker_kill · driver_kill …`: hit, injected, waiting; without names `✓ ! · …`."""
+    """Returns the signs of faults, as in `✓ task_error ! worker_kill · driver_kill`: hit, injected, waiting.
+
+    Without names: `✓ ! ·`.
+    """
     shown = (_SIGNS[state(fault, events)].format(fault.name if named else "") for fault in faults)
     return " ".join(sign.replace(" [/", "[/") for sign in shown)

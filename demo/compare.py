@@ -1,8 +1,8 @@
-"""What went in against what came out: every row, every column, as a multiset, in order of arrival.
+"""Compares input and output: every row with every column, as multisets, in order of arrival.
 
-The expected rows are computed here from the zip itself, by pyarrow, not by Spark; the written ones are read back
-through the gateway's read route, or from the files of the claim run's sink. Every flight is expected once, also where
-the input held some twice: no two flights have one id, and copies are equal in every column.
+The expected rows are computed from the zip by pyarrow, independently of Spark. The written rows are read back through
+the gateway's read route, or from the files of the claim run's sink. Every flight is expected once, even if the input
+contains copies: ids of flights are unique, and copies are equal in every column.
 """
 
 import io
@@ -36,7 +36,7 @@ _TEXT = ("carrier", "tailnum", "origin", "dest", "time_hour")
 
 @dataclass(frozen=True)
 class Expected:
-    """The rows that must come out, in the order of the parts, and the part each came from."""
+    """The rows that must be written, in the order of the parts, and the part of each."""
 
     rows: list[Row]
     parts: NDArray[np.int64]
@@ -44,7 +44,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Written:
-    """The rows that did come out, in order of arrival, and when each was first seen (seconds, monotonic)."""
+    """The rows that were written, in order of arrival, and when each was first seen (monotonic seconds)."""
 
     rows: list[Row]
     seen_s: NDArray[np.float64]
@@ -52,9 +52,13 @@ class Written:
 
 @dataclass(frozen=True)
 class Compared:
-    """`rows_in` counts what was sent twice, too. `strange`: rows that were never in the input, counted among
-    `duplicated` as well. `by_batch`: duplicated rows of each micro-batch. `curve_s`, `curve_rows`: duplicates over
-    time, since the run began."""
+    """The differences between input and output, in rows.
+
+    rows_in: includes rows that the input contains twice.
+    strange: written rows that were never in the input; `duplicated` includes them.
+    by_batch: duplicated rows of each micro-batch.
+    curve_s, curve_rows: duplicates over time, in seconds since the run began.
+    """
 
     rows_in: int
     rows_out: int
@@ -67,7 +71,7 @@ class Compared:
 
 
 def expected(size: Size = WHOLE) -> Expected:
-    """From the zip, independently of the job."""
+    """Computes the expected rows from the zip, independently of the job."""
     integers = csv.open_csv(io.BytesIO(read_zip())).schema.names
     types = {name: pa.string() if name in _TEXT else pa.int32() for name in integers}
     convert = csv.ConvertOptions(column_types=types, null_values=["NA"], strings_can_be_null=True)
@@ -98,7 +102,7 @@ def _tuples(table: pa.Table) -> list[Row]:
 
 
 def written(ran: Ran, gateway: GatewayProcess) -> Written:
-    """The run's whole output."""
+    """Reads the run's whole output."""
     return _from_files(ran) if ran.name == "claim" else _from_topic(ran, gateway)
 
 
@@ -119,7 +123,7 @@ def _from_topic(ran: Ran, gateway: GatewayProcess) -> Written:
 
 
 def _from_files(ran: Ran) -> Written:
-    """Each file's batches in the order they were written, and all of them in the order of the events that tell it."""
+    """Reads the batches of all files in the order of the events that recorded their writes."""
     batches = {file.name: _whole_batches(file) for file in (ran.folder / "sink").glob("*.arrows")}
     rows: list[Row] = []
     seen_s: list[float] = []
@@ -134,7 +138,7 @@ def _from_files(ran: Ran) -> Written:
 
 
 def _whole_batches(file: Path) -> Iterator[pa.RecordBatch]:
-    """Up to the end, or to where its writer was killed."""
+    """Yields the complete batches of a file; its writer may have been killed during the last one."""
     with pa.OSFile(str(file)) as source, pa.ipc.open_stream(source) as reader:
         while True:
             try:
@@ -144,7 +148,7 @@ def _whole_batches(file: Path) -> Iterator[pa.RecordBatch]:
 
 
 def batch_of_part(checkpoint: Path) -> dict[int, int]:
-    """Tells which micro-batch read which part, from Spark's own log of its file source."""
+    """Maps each part to the micro-batch that read it, from the log of Spark's file source."""
     batches: dict[int, int] = {}
     for log in (checkpoint / "sources" / "0").glob("[0-9]*"):
         for line in log.read_text().splitlines()[1:]:
@@ -154,7 +158,7 @@ def batch_of_part(checkpoint: Path) -> dict[int, int]:
 
 
 def compare(ran: Ran, wanted: Expected, got: Written) -> Compared:
-    """Copies beyond the first are duplicates, wherever they came from; what never came is lost."""
+    """Counts duplicates (copies beyond the first, whatever their origin) and lost rows (expected, never written)."""
     batches = batch_of_part(ran.folder / "checkpoint")
     batch_of = {row: batches[part] for row, part in zip(wanted.rows, wanted.parts.tolist(), strict=True)}
     missing = Counter(wanted.rows)

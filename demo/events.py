@@ -1,7 +1,7 @@
-"""What happened in a run, told by several processes into one file: a JSON object a line.
+"""The events of a run, which several processes append to one file, a JSON object per line.
 
-Appended by single writes, so lines of parallel tasks never mix. Times are CLOCK_MONOTONIC in seconds, the same
-clock in every process of one machine.
+Each line is a single write, so lines of parallel tasks never mix. Times are CLOCK_MONOTONIC in seconds, the same clock
+in every process of a machine.
 """
 
 import json
@@ -14,7 +14,7 @@ Event = dict[str, Any]
 
 
 class Events:
-    """The event file of one run. Cheap to make; what it has read once it keeps."""
+    """The event file of a run; it caches the events that it has read."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -22,7 +22,7 @@ class Events:
         self._read_bytes = 0
 
     def say(self, kind: str, **fields: Any) -> None:
-        """Appends one event; on disk for other processes when this returns (a killed process keeps what it said)."""
+        """Appends an event; it is visible to other processes, and survives a kill of this one, when this returns."""
         line = json.dumps({"kind": kind, "t": time.monotonic(), **fields}) + "\n"
         file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
@@ -31,7 +31,7 @@ class Events:
             os.close(file)
 
     def all(self) -> list[Event]:
-        """Every whole event so far, oldest first."""
+        """Returns every complete event so far, oldest first."""
         if self.path.exists():
             with self.path.open("rb") as file:
                 file.seek(self._read_bytes)
@@ -42,7 +42,7 @@ class Events:
         return list(self._seen)
 
     def first_time(self, name: str) -> bool:
-        """True exactly once per run and name, whichever process asks, restarts included."""
+        """Returns true exactly once per run and name, across all processes and restarts."""
         try:
             os.close(os.open(self.path.with_name(f"once-{name}"), os.O_CREAT | os.O_EXCL))
         except FileExistsError:
@@ -51,5 +51,5 @@ class Events:
 
 
 def of_kind(events: list[Event], kind: str, **fields: Any) -> list[Event]:
-    """The events of a kind whose members equal all of `fields`."""
+    """Returns the events of a kind whose members equal all of `fields`."""
     return [e for e in events if e["kind"] == kind and all(e.get(name) == value for name, value in fields.items())]

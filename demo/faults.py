@@ -1,7 +1,7 @@
-"""The faults, one table: in which batch, on which hook, and how a hit is seen in what the run told.
+"""The table of faults: the batch and the hook of each, and how the run's events show a hit.
 
-A fault is *injected* when its own event was said, and *hit* when the system was seen to meet it: a fault that was
-injected but changed nothing proves nothing.
+A fault is *injected* once its own event is recorded, and *hit* once later events show its effect on the system. A fault
+that was injected but changed nothing proves nothing.
 """
 
 from collections.abc import Callable
@@ -9,24 +9,24 @@ from dataclasses import dataclass
 
 from demo.events import Event, of_kind
 
-# The requests that the faults of a gateway strike, by the option `write`.
+# The requests that the faults of the gateway strike, by the option `write`.
 GATEWAY_KILL_STRIKES = {"plain": "produce", "claim": "complete", "staged": "commit", "ids": "produce", "direct": "ask"}
 REPLY_LOST_STRIKES = {"plain": "produce", "claim": "claim", "staged": "stage", "ids": "produce", "direct": "ask"}
 
-# The partition whose task is failed; with two files a batch and two cores both are there.
+# The partition whose task fails. A batch of two files on two cores has two partitions.
 STRUCK_PARTITION = 0
 
 
 @dataclass(frozen=True)
 class Fault:
-    """`hook` says who injects it; `hit` decides from the run's events."""
+    """A fault: `hook` names the place that injects it, `hit` decides from the run's events whether it had an effect."""
 
     name: str
     batch: int
     hook: str
     hit: Callable[[list[Event], int], bool]
-    spark: bool = True  # False: not Spark's own, shown apart
-    gateway: bool = False  # a way without a gateway does not meet it
+    spark: bool = True  # False: not a fault of Spark itself, shown separately
+    gateway: bool = False  # skipped by ways without a gateway
 
 
 def _retried(events: list[Event], batch: int) -> bool:
@@ -34,7 +34,7 @@ def _retried(events: list[Event], batch: int) -> bool:
 
 
 def tasks_by_start(events: list[Event], batch: int) -> dict[int, int]:
-    """How many tasks each start of the job ran for a batch."""
+    """Returns the number of tasks that each start of the job ran for a batch."""
     tasks = {(e["start"], e["partition"]) for e in of_kind(events, "attempt", batch=batch)}
     return {start: sum(s == start for s, _ in tasks) for start in sorted({s for s, _ in tasks})}
 
@@ -108,7 +108,7 @@ BY_NAME = {fault.name: fault for fault in (*FAULTS, BROKER_KILL, SERVER_KILL, ST
 
 
 def state(fault: Fault, events: list[Event]) -> str:
-    """`waiting`, `injected` or `hit`."""
+    """Returns `waiting`, `injected` or `hit`."""
     if not of_kind(events, "injected", fault=fault.name):
         return "waiting"
     return "hit" if fault.hit(events, fault.batch) else "injected"

@@ -1,6 +1,6 @@
-"""Where this process stands in the run, and the faults that strike inside Spark's own processes.
+"""Identifies the run of this process, and injects the faults that strike inside Spark's own processes.
 
-Python workers inherit their environment from the job; that is how they learn which run they belong to.
+Python workers inherit the environment of the job, which names the run.
 """
 
 import os
@@ -19,23 +19,23 @@ _BLOCKED_S_MAX = 120
 
 
 def environment(plan: Plan, folder: Path, start: int) -> dict[str, str]:
-    """What a job is to be started with: its plan, the run's folder, and how many times the job was started."""
+    """Returns the environment of a job: its plan, the run's folder, and the number of this start."""
     return {PLAN: plan.name, FOLDER: str(folder), START: str(start)}
 
 
 def strikes_batch(fault: str, batch: int) -> bool:
-    """Tells whether the plan of this process has the fault, in this batch."""
+    """Returns whether the plan of this process injects the fault in this batch."""
     planned = PLANS[os.environ[PLAN]].fault(fault)
     return planned is not None and planned.batch == batch
 
 
 def events() -> Events:
-    """Opens the file of events of the run that this process belongs to."""
+    """Opens the event file of this process's run."""
     return Events(Path(os.environ[FOLDER]) / "events.jsonl")
 
 
 class Here:
-    """One attempt of one task; made inside the task."""
+    """The task attempt in which it is created."""
 
     def __init__(self) -> None:
         from pyspark import TaskContext
@@ -48,28 +48,28 @@ class Here:
         self.events = events()
 
     def say(self, kind: str, **fields: Any) -> None:
-        """Writes an event of this task's attempt."""
+        """Records an event of this attempt."""
         where = {"batch": self.batch, "partition": self.partition, "attempt": self.attempt}
         self.events.say(kind, **where, start=int(os.environ[START]), **fields)
 
     def strikes(self, fault: str) -> bool:
-        """This attempt is the one to be struck by `fault`, which happens once in a run."""
+        """Returns whether `fault` strikes this attempt; true once per run."""
         meant = strikes_batch(fault, self.batch) and (self.partition, self.attempt) == (STRUCK_PARTITION, 0)
         return meant and self.events.first_time(fault)
 
     def injected(self, fault: str, **fields: Any) -> None:
-        """Writes that this task's attempt injects a fault."""
+        """Records that this attempt injects a fault."""
         self.say("injected", fault=fault, **fields)
 
 
 def kill_this_process() -> NoReturn:
-    """SIGKILL: no cleaning up, no last word, as when the kernel runs out of memory."""
+    """Kills this process with SIGKILL, without any cleanup, as the kernel's OOM killer would."""
     os.kill(os.getpid(), signal.SIGKILL)
     raise AssertionError("unreachable")
 
 
 def block_until_killed() -> NoReturn:
-    """Stands still until the driver is killed, then ends with it; raises TimeoutError when nobody comes."""
+    """Blocks until the driver is killed, then exits. Raises TimeoutError if it is not killed."""
     parent, end = os.getppid(), time.monotonic() + _BLOCKED_S_MAX
     while time.monotonic() < end:
         if os.getppid() != parent:

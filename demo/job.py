@@ -1,9 +1,9 @@
-"""The Spark job of the demo, a program of its own: departures from flights as they arrive, through Oncegate.
+"""The Spark job of the demo, a separate program that writes departures of arriving flights through Oncegate.
 
     python -m demo.job --write staged --cores 2 --url http://127.0.0.1:8080 --folder RUN --data DATA
 
-It ends by itself, at a batch boundary, when everything in the inbox is written; any failure ends it with status 1, and
-whoever runs it starts it again on the same checkpoint.
+The job exits at a batch boundary once everything in the inbox is written. Any failure ends it with status 1; the
+supervisor then restarts it on the same checkpoint.
 """
 
 import argparse
@@ -36,9 +36,9 @@ AIRLINES = "carrier string, name string"
 
 
 def session(master: str, folder: Path, more: Mapping[str, str] | None = None) -> SparkSession:
-    """A Spark that keeps everything it writes below `folder`. `more`: settings beside its own.
+    """Returns a session that writes all its files below `folder`. `more`: additional settings.
 
-    One compiler tier and one collector: a short job on two cores pays half the processor time of the defaults.
+    With a single compiler tier and the serial collector, a short job on two cores uses half the processor time.
     """
     builder = (
         SparkSession.builder.master(master)
@@ -60,9 +60,10 @@ def session(master: str, folder: Path, more: Mapping[str, str] | None = None) ->
 
 
 def departures(flights: DataFrame, airlines: DataFrame, more: Sequence[str] = ()) -> DataFrame:
-    """A stream-static join, clock times as minutes of the day, and the minutes made up in the air. Integers only.
+    """Joins flights with airlines (stream-static), converts clock times to minutes of the day, and adds the minutes
+    made up in the air. All numbers are integers.
 
-    `more`: columns of the flights that are kept as they are, behind the others.
+    `more`: further columns of the flights, appended unchanged.
     """
     return flights.join(F.broadcast(airlines), "carrier", "left").select(
         *ID,
@@ -78,12 +79,12 @@ def departures(flights: DataFrame, airlines: DataFrame, more: Sequence[str] = ()
 
 
 def minute_of_day(name: str) -> F.Column:
-    """517 (5:17 a.m.) → 317; null stays null."""
+    """Converts a clock time to the minute of the day: 517 (5:17 a.m.) becomes 317, null stays null."""
     return F.expr(f"cast({name} div 100 * 60 + {name} % 100 as int)")
 
 
 def options(arguments: argparse.Namespace) -> dict[str, str]:
-    """What the sink is told, in each way to write."""
+    """Returns the options of the sink for each way to write."""
     texts = {
         "url": arguments.url,
         "namespace": arguments.write,
@@ -103,7 +104,10 @@ def options(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def arriving(spark: SparkSession, arguments: argparse.Namespace, file: str = "") -> DataFrame:
-    """Departures of the flights in the inbox, two files a micro-batch. `file`: a column for the name of each one's."""
+    """Streams departures of the flights in the inbox, two files per micro-batch.
+
+    `file`: name of an added column with the row's file; empty: none.
+    """
     flights = (
         spark.readStream.schema(FLIGHTS)
         .options(header=True, nullValue="NA", maxFilesPerTrigger=PARTS_PER_BATCH)
@@ -116,14 +120,14 @@ def arriving(spark: SparkSession, arguments: argparse.Namespace, file: str = "")
 
 
 def run(spark: SparkSession, arguments: argparse.Namespace) -> None:
-    """Write everything in the inbox; raises what ended the query."""
+    """Writes everything in the inbox. Raises the error that ended the query."""
     spark.dataSource.register(DemoSource)
     writer = arriving(spark, arguments).writeStream.format(DemoSource.name()).options(**options(arguments))
     writer.trigger(availableNow=True).start(TOPIC).awaitTermination()
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the command line takes."""
+    """Returns the parser of the command line."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--write", required=True)
     parser.add_argument("--cores", required=True, type=int)
@@ -138,14 +142,14 @@ def perform(
     run: Callable[[SparkSession, argparse.Namespace], None],
     more: Mapping[str, str] | None = None,
 ) -> None:
-    """Tells the supervisor who is to be killed, and runs. `more`: settings of Spark's."""
+    """Reports the JVM's pid to the supervisor, which kills it, then runs the job. `more`: Spark settings."""
     spark = session(f"local[{arguments.cores},{ATTEMPTS_PER_TASK}]", arguments.folder, more)
     jvm = spark._jvm.java.lang.ProcessHandle.current().pid()
     events().say("driver", python=os.getpid(), jvm=jvm, cores=arguments.cores)
     try:
         run(spark, arguments)
     finally:
-        spark.stop()  # without it a JVM may stay behind
+        spark.stop()  # otherwise the JVM may keep running
 
 
 if __name__ == "__main__":

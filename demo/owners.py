@@ -1,4 +1,4 @@
-"""The gateway that owns the ledger, and the one that stands by to follow it."""
+"""Runs the gateway that owns the ledger, and its standby."""
 
 import time
 from collections.abc import Callable
@@ -6,15 +6,15 @@ from pathlib import Path
 
 from demo.processes import GatewayProcess, tail
 
-# A standby reads the ledger first; a takeover waits until the owner was silent for long enough, and opens the ledger.
+# A standby first reads the ledger; a takeover first waits until the owner has been silent for its timeout.
 _WAIT_S_MAX = 120
 _POLL_S = 0.05
 
 
 class Owners:
-    """Gateways over one ledger on servers: `owner` serves; there may be a standby. A context manager, which ends both.
+    """Gateways over one ledger on servers: `owner` serves, and there may be a standby.
 
-    `witnessed`: each keeps a witness of its own.
+    A context manager, which stops both. `witnessed`: each has its own witness.
     """
 
     def __init__(self, folder: Path, logs: Path, ledger: str, *, witnessed: bool = False) -> None:
@@ -37,13 +37,13 @@ class Owners:
             gateway.stop()
 
     def stand_by(self) -> None:
-        """Starts a standby where there is none; returns when it listens. Raises RuntimeError with its log's end."""
+        """Starts a standby if there is none; returns once it listens. Raises RuntimeError with the end of its log."""
         if self._standby is None:
             self._standby = self._another()
             self._standby.start("--standby")
 
     def await_standby(self) -> bool:
-        """Waits until the standby stands by in every namespace; False where it does not. From any thread."""
+        """Waits until the standby is ready to take over every namespace; false on timeout. Thread-safe."""
 
         def stands_by() -> bool:
             states = {} if self._standby is None else self._standby.readiness()[1]
@@ -52,9 +52,9 @@ class Owners:
         return _until(stands_by)
 
     def revive(self) -> bool:
-        """After the owner's end: the standby takes over (True), or the same gateway starts again (False).
+        """Replaces an ended owner: the standby takes over (returns true), or the same gateway is restarted (false).
 
-        Returns when it serves. Raises RuntimeError with the end of its log where it does not.
+        Returns once it serves. Raises RuntimeError with the end of its log on timeout.
         """
         by_standby = self._standby is not None
         if self._standby is None:
@@ -75,7 +75,7 @@ class Owners:
         return GatewayProcess(folder, self._log(), self._ledger, options)
 
     def _log(self) -> Path:
-        """Of the gateway that was made last."""
+        """Returns the log of the gateway that was created last."""
         return self._logs / f"gateway-{self._made}.log"
 
 

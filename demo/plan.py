@@ -1,4 +1,4 @@
-"""What a demo performs: the ways to write, the faults that strike them, and how much is streamed."""
+"""The plans of the demo: ways to write, the faults that strike them, and the amount streamed."""
 
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -10,9 +10,10 @@ from demo.faults import BROKER_KILL, BY_NAME, FAULTS, SERVER_KILL, STANDBY_TAKEO
 
 @dataclass(frozen=True)
 class Way:
-    """One way to write. `promise`: nothing (the baseline), copies by takeover alone, or each row once.
+    """A way to write.
 
-    `gateway`: there is one, for faults to strike. `salted`: its input holds rows twice already.
+    promise: nothing (the baseline), copies only by takeover, or each row once.
+    gateway: the way uses a gateway, which faults can strike. salted: the input already contains copies.
     """
 
     name: str
@@ -26,7 +27,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Plan:
-    """The faults in the order of their batches' table; each way meets those that can strike it."""
+    """Ways and faults of a demo; each way meets the faults that can strike it."""
 
     name: str
     ways: tuple[Way, ...]
@@ -34,20 +35,20 @@ class Plan:
     size: Size = field(default=WHOLE)
 
     def way(self, name: str) -> Way:
-        """Gives a way by its name. Raises KeyError."""
+        """Returns a way by its name. Raises KeyError."""
         return {way.name: way for way in self.ways}[name]
 
     def fault(self, name: str) -> Fault | None:
-        """Gives a fault by its name; None where the plan has none such."""
+        """Returns a fault by its name; None if the plan does not contain it."""
         return {fault.name: fault for fault in self.faults}.get(name)
 
     def faults_of(self, name: str) -> tuple[Fault, ...]:
-        """Gives the faults that a way meets."""
+        """Returns the faults that can strike a way."""
         way = self.way(name)
         return tuple(fault for fault in self.faults if way.gateway or not fault.gateway)
 
 
-_DASHED = (0, (4, 4))  # lies on the line of staged
+_DASHED = (0, (4, 4))  # dashed, since it covers the line of staged
 _STAGED = Way("staged", "the gateway writes, each batch once", "#1e8449", "once")
 _IDS = Way("ids", "the gateway writes, each id once", "#2471a3", "once", _DASHED, salted=True)
 
@@ -67,7 +68,7 @@ _DIRECT = Way("direct", "executors write, each sequence once", "#7d3c98", "once"
 
 
 def _in_turn(*names: str) -> tuple[Fault, ...]:
-    """Faults one batch after another; the first batch is clean."""
+    """Returns the faults, one per batch; the first batch has none."""
     return tuple(replace(BY_NAME[name], batch=batch) for batch, name in enumerate(names, 1))
 
 

@@ -1,4 +1,4 @@
-"""The programs the demo starts, and their ends: each killed by the pid it was given, children included."""
+"""Starts and stops the programs of the demo; each is killed by its pid, children included."""
 
 import contextlib
 import fcntl
@@ -25,12 +25,12 @@ _POLL_S = 0.02
 
 
 def start(module: str, *arguments: str, log: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-    """`python -m module …` from the project's root, in a session of its own: Ctrl-C reaches the demo alone."""
+    """Starts `python -m module …` from the project's root, in its own session, so that Ctrl-C reaches only the demo."""
     return run([sys.executable, "-m", module, *arguments], log, env)
 
 
 def run(command: Sequence[str], log: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-    """Starts any program, with the environment and the session that `start` gives."""
+    """Starts any program with the environment and its own session, like `start`."""
     paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": HOST}
     with log.open("ab") as out:
@@ -41,7 +41,7 @@ def run(command: Sequence[str], log: Path, env: Mapping[str, str] | None = None)
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Empties a folder, which is this process's alone meanwhile. Raises OSError when another one runs in it."""
+    """Locks a folder for this process and empties it. Raises OSError if another process uses it."""
     folder.mkdir(parents=True, exist_ok=True)
     lock = os.open(folder, os.O_RDONLY)
     try:
@@ -61,7 +61,7 @@ def _lock(descriptor: int, folder: Path) -> None:
 
 
 def end_as_ctrl_c() -> None:
-    """Lets SIGTERM end this process as Ctrl-C does: what it has started is stopped."""
+    """Makes SIGTERM act like Ctrl-C, so that started programs are stopped."""
 
     def interrupt(_signal: int, _frame: object) -> None:
         raise KeyboardInterrupt
@@ -70,14 +70,16 @@ def end_as_ctrl_c() -> None:
 
 
 def shown(path: Path) -> str:
-    """A path as a person at the project's root would write it."""
+    """Returns a path relative to the project's root if it is below it."""
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
 
 
 @contextmanager
 def temporary_files(folder: Path) -> Iterator[None]:
-    """Keeps what Python, Spark and Java call temporary in a folder that goes with the context: a JVM that is killed
-    removes nothing of its own. `job.session` gives it to Java, which does not look at TMPDIR."""
+    """Redirects temporary files to a folder that is removed on exit, since a killed JVM removes none of its files.
+
+    Java ignores TMPDIR, so `job.session` passes the folder to it.
+    """
     before, path = os.environ.get("TMPDIR"), str(folder)
     folder.mkdir(parents=True)
     os.environ["TMPDIR"] = path
@@ -91,7 +93,7 @@ def temporary_files(folder: Path) -> Iterator[None]:
 
 
 def kill_all(process: subprocess.Popen[bytes], first: int | None = None) -> None:
-    """SIGKILL: `first` (a pid of its own) if given, then the process, then all that it has started."""
+    """Kills with SIGKILL: the pid `first` if given, then the process, then everything that it has started."""
     family = _session(process.pid)
     for member in sorted(family, key=lambda member: (member.pid != first, member.pid != process.pid)):
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -103,7 +105,7 @@ def kill_all(process: subprocess.Popen[bytes], first: int | None = None) -> None
 
 
 def _gone(process: psutil.Process) -> bool:
-    """Dead, if perhaps not yet buried: what lost its parent is init's to bury, and in a container there may be none."""
+    """Returns whether a process is dead; zombies count, since a container may have no init that reaps orphans."""
     try:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -111,7 +113,7 @@ def _gone(process: psutil.Process) -> bool:
 
 
 def _session(leader: int) -> list[psutil.Process]:
-    """Whatever runs in a session, also what lost its parent; the leader too, while it lives."""
+    """Returns the live processes of a session, including orphans and the leader."""
     pids = []
     for process in psutil.process_iter():
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -121,9 +123,9 @@ def _session(leader: int) -> list[psutil.Process]:
 
 
 class GatewayProcess:
-    """`python -m oncegate serve`, started as often as it takes. A context manager.
+    """A context manager for `python -m oncegate serve`, which can be restarted.
 
-    `folder`: its own; its data lies there, where no `ledger` is given as a URL. `options`: of each start.
+    `folder`: its own folder, with its data unless `ledger` is given as a URL. `options`: passed at each start.
     """
 
     def __init__(self, folder: Path, log: Path, ledger: str | None = None, options: tuple[str, ...] = ()) -> None:
@@ -142,7 +144,7 @@ class GatewayProcess:
         self.stop()
 
     def stop(self) -> None:
-        """Ends it with SIGTERM, with SIGKILL where it takes too long; nothing where it does not run."""
+        """Stops it with SIGTERM, after a timeout with SIGKILL; does nothing if it is not running."""
         if self.alive and self._process is not None:
             self._process.terminate()
             try:
@@ -152,11 +154,14 @@ class GatewayProcess:
 
     @property
     def alive(self) -> bool:
-        """Tells whether a process was started and has not ended."""
+        """Returns whether the process is running."""
         return self._process is not None and self._process.poll() is None
 
     def start(self, *more: str) -> None:
-        """Returns when it listens, on a free port. `more`: options. Raises RuntimeError with the end of its log."""
+        """Starts it on a free port and waits until it listens. Raises RuntimeError with the end of its log.
+
+        `more`: further options.
+        """
         self._folder.mkdir(parents=True, exist_ok=True)
         port_file = self._folder / "port"
         port_file.unlink(missing_ok=True)
@@ -177,17 +182,17 @@ class GatewayProcess:
             time.sleep(_POLL_S)
 
     def kill(self) -> int:
-        """Kills the process with SIGKILL; the exit status, -9 when it was alive."""
+        """Kills the process with SIGKILL; returns the exit status, -9 if it was alive."""
         assert self._process is not None, "started before"
         self._process.kill()
         return self._process.wait()
 
     def get(self, path: str) -> Any:
-        """JSON of a GET below /v1."""
+        """Returns the JSON of a GET below /v1."""
         return json.loads(self.ask("GET", path)[0])
 
     def readiness(self) -> tuple[int, dict[str, str]]:
-        """Gives the status of /healthz/ready and what each namespace is; 0 and none where nobody answers."""
+        """Returns the status of /healthz/ready and the state of each namespace; 0 and none without an answer."""
         try:
             status, _, body = self._request("GET", "/healthz/ready", "application/json")
             states: dict[str, str] = json.loads(body).get("namespaces", {})
@@ -196,7 +201,7 @@ class GatewayProcess:
         return status, states
 
     def ask(self, method: str, path: str, accept: str = "application/json") -> tuple[bytes, Mapping[str, str]]:
-        """Body and headers (lower case) of a 2xx. Raises OSError for everything else."""
+        """Returns body and headers (lower case) of a 2xx response. Raises OSError for any other."""
         status, headers, body = self._request(method, "/v1" + path, accept)
         if not 200 <= status < 300:
             raise OSError(f"{method} {path}: {status} {body[:500]!r}")
@@ -216,5 +221,5 @@ class GatewayProcess:
 
 
 def tail(log: Path, lines: int = 25) -> str:
-    """The end of a log file."""
+    """Returns the last lines of a log file."""
     return "\n".join(log.read_text(errors="replace").splitlines()[-lines:]) if log.exists() else "(no log)"

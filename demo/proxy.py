@@ -1,8 +1,8 @@
-"""A proxy between Spark and the gateway that can lose answers: whole requests go through, chosen answers do not.
+"""A proxy between Spark and the gateway that forwards every request and drops selected responses.
 
-HTTP/1.1 on 127.0.0.1 by h11, one upstream connection per client connection, bodies held whole (the gateway's limit
-bounds them). A trap strikes once: the first request of its kind, once its batch has begun, is forwarded whole, its
-answer is awaited whole and not a byte of it passed on. So the gateway has acted, durably, and its caller cannot know.
+HTTP/1.1 on 127.0.0.1 by h11, with one upstream connection per client connection. Bodies are buffered whole; the
+gateway's limit bounds them. A trap strikes once: it forwards the first request of its kind after its batch has begun,
+waits for the whole response and passes on none of it. The gateway has then acted, durably, and its caller cannot know.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _VERB = re.compile(r":(claim|take|renew|complete|release|produce|stage|commit|ab
 
 
 def kind_of(target: str) -> str | None:
-    """Tells which of the gateway's writing calls a request target names: `…/ids:claim` → `claim`."""
+    """Returns the verb of a request target, if it names a writing call: `claim` for `…/ids:claim`."""
     match = _VERB.search(PurePosixPath(target.split("?", 1)[0]).name)
     return match[1] if match else None
 
@@ -35,7 +35,7 @@ class Message:
     body: bytes
 
     def name(self) -> str:
-        """What makes a repeat the same request: target, token, call and body."""
+        """Returns the identity of a request, which its retries share: target, token, call and body."""
         marks = {n: v for n, v in self.head.headers if n in (b"oncegate-token", b"oncegate-call")}
         parts = (self.head.method, self.head.target, *sorted(marks.items()), self.body)
         return hashlib.sha256(b"\0".join(b"\0".join(p) if isinstance(p, tuple) else p for p in parts)).hexdigest()[:16]
@@ -43,8 +43,11 @@ class Message:
 
 @dataclass
 class Trap:
-    """One lost answer. `ready` says whether the batch it is meant for has begun; `struck` is called with the request's
-    name once the answer is held back, and its connection is closed when that returns."""
+    """A trap that drops one response.
+
+    ready: returns whether its batch has begun.
+    struck: called with the request's name once the response is held back; the connection is closed when it returns.
+    """
 
     kind: str
     ready: Callable[[], bool]
@@ -54,26 +57,26 @@ class Trap:
     _open: bool = field(default=True, repr=False)
 
     def catches(self, message: Message) -> bool:
-        """True at most once."""
+        """Returns whether it catches this request; true at most once."""
         caught = self._open and kind_of(message.head.target.decode()) == self.kind and self.ready()
         self._open = self._open and not caught
         return caught
 
     def let_go(self) -> None:
-        """The answer was no 2xx: nothing was lost, so wait for the next."""
+        """Opens the trap again: the response was not a 2xx, so nothing would be lost."""
         self._open = True
 
     def sees(self, name: str) -> None:
-        """Tells of each later request that is the caught one again."""
+        """Reports a later request if it is a retry of the caught one."""
         if self.request == name:
             self.repeated(name)
 
 
 class Proxy:
-    """Runs in a thread with an event loop of its own; `port` is the one it listens on. Use as a context manager."""
+    """The proxy, a context manager; runs in a thread with its own event loop and listens on `port`."""
 
     def __init__(self, upstream_port: int) -> None:
-        self.upstream_port = upstream_port  # may be set anew when the gateway came back
+        self.upstream_port = upstream_port  # may be changed after the gateway has been restarted
         self.port = 0
         self._traps: list[Trap] = []
         self._loop = asyncio.new_event_loop()
@@ -92,7 +95,7 @@ class Proxy:
         self._thread.join()
 
     def arm(self, trap: Trap) -> None:
-        """Sets a trap; from any thread."""
+        """Sets a trap. Thread-safe."""
         self._loop.call_soon_threadsafe(self._traps.append, trap)
 
     def _run(self) -> None:
@@ -113,7 +116,7 @@ class Proxy:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Held on to: once its client has hung up, asyncio's streams refer to the task that waits here only weakly."""
+        """Serves a connection, and references its task: after a disconnect asyncio's streams do so only weakly."""
         task = asyncio.current_task()
         self._connections.add(task)
         try:
@@ -129,14 +132,14 @@ class Proxy:
             while await self._exchange(client, gateway):
                 pass
         except (OSError, EOFError, h11.ProtocolError):
-            pass  # whichever side broke off, the other learns it by the close below
+            pass  # either side disconnected; the close below informs the other
         finally:
             for peer in (client, gateway):
                 if peer is not None:
                     peer.writer.close()
 
     async def _exchange(self, client: "_Peer", gateway: "_Peer") -> bool:
-        """One request and its answer; False when the connection is to be closed."""
+        """Forwards one request and its response; returns false if the connection must be closed."""
         request = await client.receive()
         name = request.name()
         for trap in self._traps:
@@ -156,7 +159,7 @@ class Proxy:
 
 @dataclass
 class _Peer:
-    """One side of a connection: whole messages in and out."""
+    """A side of a connection, which sends and receives whole messages."""
 
     http: h11.Connection
     reader: asyncio.StreamReader
@@ -167,7 +170,7 @@ class _Peer:
         return cls(h11.Connection(h11.CLIENT), *await asyncio.open_connection(_HOST, port))
 
     async def receive(self) -> Message:
-        """The next whole message. Raises EOFError when the peer hung up."""
+        """Returns the next whole message. Raises EOFError if the peer disconnected."""
         head, body = None, bytearray()
         while True:
             event = self.http.next_event()
@@ -190,7 +193,7 @@ class _Peer:
         await self.writer.drain()
 
     def next(self) -> bool:
-        """Makes ready for another message on this connection; False when one side wants it closed."""
+        """Prepares the connection for the next message; returns false if one side wants it closed."""
         if self.http.our_state is not h11.DONE or self.http.their_state is not h11.DONE:
             return False
         self.http.start_next_cycle()

@@ -1,4 +1,4 @@
-"""The verdict: a table, a picture, `result.json`, and whether the demo has shown what it promises."""
+"""Reports the results as tables, a picture and `result.json`, and checks that the demo has shown every promise."""
 
 import json
 from collections.abc import Mapping
@@ -15,14 +15,14 @@ from demo.faults import state
 from demo.plan import Plan, Way
 from demo.supervisor import Ran
 
-# Of the width of the picture: two labels side by side, at their angle and size.
+# Minimum distance of two labels, at their angle and size, as a fraction of the picture's width.
 _LABELS_APART = 0.035
 _GREY = "#777777"
 
 
 @dataclass(frozen=True)
 class Judged:
-    """One run and what came out of it."""
+    """A run and its comparison with the expected rows."""
 
     plan: Plan
     ran: Ran
@@ -30,11 +30,11 @@ class Judged:
 
     @property
     def way(self) -> Way:
-        """The way to write that it went."""
+        """Returns the run's way to write."""
         return self.plan.way(self.ran.name)
 
     def result(self) -> dict[str, Any]:
-        """Its member of `result.json`."""
+        """Returns the run's member of `result.json`."""
         return {
             "rows_in": self.compared.rows_in,
             "rows_out": self.compared.rows_out,
@@ -55,7 +55,7 @@ class Judged:
 
 
 def failures(plan: Plan, runs: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """What the results of all runs fail to show; empty: everything is shown."""
+    """Returns the promises that the results of all runs fail to show; empty: none."""
     missing = [
         f"{run}: {name} was {'injected and changed nothing' if fault['injected'] else 'never injected'}"
         for run, result in runs.items()
@@ -74,7 +74,7 @@ def failures(plan: Plan, runs: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def _broken(way: Way, run: Mapping[str, Any]) -> list[str]:
-    """What a way promises and did not keep."""
+    """Returns the broken promises of a way."""
     duplicated, lost, taken_over = (run[count] for count in ("duplicated", "lost", "takeover_rows"))
     untried = f"{way.name}: no row was sent twice, so it shows nothing of an upstream's duplicates"
     lines = {
@@ -89,13 +89,13 @@ def _broken(way: Way, run: Mapping[str, Any]) -> list[str]:
 
 
 def strangers(judged: list[Judged]) -> list[str]:
-    """Rows that came out and never went in: none of the promises covers them, so none may be there."""
+    """Returns a failure for each run with written rows that were never in the input; no promise permits any."""
     by_name = {verdict.ran.name: verdict.compared.strange for verdict in judged if verdict.compared.strange}
     return [f"{run}: {rows} rows came out that never went in" for run, rows in by_name.items()]
 
 
 def show(console: Console, judged: list[Judged]) -> None:
-    """The two tables, of 80 columns at most: what came out, and which fault made which duplicates."""
+    """Prints two tables, at most 80 columns wide: the results, and the duplicates caused by each fault."""
     results = {verdict.ran.name: verdict.result() for verdict in judged}
     console.print(f"\n[bold]{_headline(judged)}[/bold]")
     table = _table("", "rows in", "rows out", "duplicated", "lost", "seconds")
@@ -136,7 +136,7 @@ def _table(first: str, *columns: str) -> Table:
 
 
 def _note(way: Way, result: Mapping[str, Any]) -> str:
-    """What a row of the table needs beside its numbers."""
+    """Returns the remark on a row of the table."""
     if way.promise == "takeovers":
         return f"← {result['takeover_rows']:,} taken over"
     return f"← {result['salted_rows']:,} sent twice" if result["salted_rows"] else ""
@@ -162,7 +162,7 @@ def write_result(path: Path, results: Mapping[str, Any]) -> None:
 
 
 def spread(places: list[float], apart: float) -> list[float]:
-    """Moves labels to the right, where they would lie on one another: each so far from the one before, at least."""
+    """Moves overlapping labels to the right, so that each is at least `apart` from the one before."""
     moved: list[float] = []
     for place in places:
         moved.append(max(place, moved[-1] + apart) if moved else place)
@@ -170,8 +170,10 @@ def spread(places: list[float], apart: float) -> list[float]:
 
 
 def strikes(judged: list[Judged]) -> list[tuple[float, str, str]]:
-    """When each fault struck the first way that meets it (seconds), and in which colour that is shown, by time: grey
-    for the first way, else the way's own."""
+    """Returns (time in seconds, fault, colour) of the first strike of each fault, by time.
+
+    The time is that in the first way that meets the fault; the colour is grey for the first way, otherwise the way's.
+    """
     by_fault: dict[str, tuple[float, str, str]] = {}
     for verdict in judged:
         colour = _GREY if verdict is judged[0] else verdict.way.colour
@@ -181,7 +183,7 @@ def strikes(judged: list[Judged]) -> list[tuple[float, str, str]]:
 
 
 def draw(path: Path, judged: list[Judged]) -> None:
-    """Duplicates over time, a line per run, with the faults where they struck first."""
+    """Draws duplicates over time, a line per run, with the first strike of each fault."""
     import matplotlib as mpl
 
     mpl.use("agg")

@@ -1,4 +1,4 @@
-"""The claim run's sink: the client's own file sink, whose worker can be killed between write and complete."""
+"""The sink of the claim run: the client's file sink, with a worker that can be killed between write and complete."""
 
 import pyarrow as pa
 
@@ -7,12 +7,12 @@ from oncegate_spark.spark.sinks import SUFFIX, FileSink, SinkContext
 
 
 def files() -> "StruckFiles":
-    """For the option `sink`."""
+    """Returns the sink, for the option `sink`."""
     return StruckFiles()
 
 
 class StruckFiles:
-    """worker_kill: after the second batch is on disk, before the gateway is told so."""
+    """Injects worker_kill after the second batch is on disk, before it is completed."""
 
     def __init__(self) -> None:
         self._inner = FileSink()
@@ -21,12 +21,11 @@ class StruckFiles:
         self._batches = 0
 
     def open(self, context: SinkContext) -> None:
-        """Opens the files' sink for one attempt."""
         self._file = context.token + SUFFIX
         self._inner.open(context)
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Writes rows, and dies after the second batch where the fault is due."""
+        """Writes rows; dies after the second batch if the fault is due."""
         self._inner.write(rows)
         self._batches += 1
         self._here.say("sunk", file=self._file, rows=rows.num_rows)
@@ -35,5 +34,4 @@ class StruckFiles:
             kill_this_process()
 
     def close(self) -> None:
-        """Closes the files' sink."""
         self._inner.close()

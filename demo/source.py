@@ -1,6 +1,6 @@
-"""format("oncegate_demo"): the product's own format, its writer wrapped so that it can be struck.
+"""The format "oncegate_demo": the product's own format, with a wrapped writer that injects faults.
 
-Nothing of the product is replaced: the wrapper hands everything on, and fails where the table of faults says so.
+Nothing of the product is replaced: the wrapper forwards every call, and fails according to the table of faults.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from oncegate_spark.spark.datasource import OncegateSource
 
 
 class DemoSource(OncegateSource):
-    """The format under a name of its own."""
+    """The product's format under its own name, with a struck writer."""
 
     @classmethod
     def name(cls) -> str:
@@ -23,24 +23,23 @@ class DemoSource(OncegateSource):
         return "oncegate_demo"
 
     def streamWriter(self, schema: Any, overwrite: bool) -> "StruckWriter":
-        """Wraps the client's writer in the one that is struck."""
         return StruckWriter(super().streamWriter(schema, overwrite), self.given.get("write", "staged"))
 
 
 class StruckWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
-    """task_error, worker_kill (where no sink of the user's writes) and driver_kill."""
+    """Injects task_error, driver_kill, and worker_kill unless the user's sink writes."""
 
     def __init__(self, inner: DataSourceStreamArrowWriter, write: str) -> None:
         self.inner = inner
         self.way = write
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Any:
-        """Writes one task's rows, tells of it, and dies or raises where a fault is due."""
+        """Writes one task's rows, records it, and dies or raises if a fault is due."""
         here = Here()
         here.say("attempt")
         counted = Counted(iterator)
         if self.way != "claim" and here.strikes("worker_kill"):
-            # All that is written of these two is written when the inner write() returns; its message is never sent.
+            # The two batches are written once the inner write() returns; its commit message is never sent.
             self.inner.write(islice(counted, BATCHES_BEFORE_THE_KILL))
             here.injected("worker_kill", rows=counted.rows)
             kill_this_process()
@@ -52,10 +51,10 @@ class StruckWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
         return message
 
     def commit(self, messages: list[Any], batchId: int) -> None:
-        """Commits a batch, and blocks until it is killed where the driver's fault is due."""
+        """Commits a batch; blocks until killed if the driver's fault is due."""
         event_texts = events()
         struck = strikes_batch("driver_kill", batchId) and event_texts.first_time("driver_kill")
-        if struck and self.way != "staged":  # these have no call of their own here: Spark's knowledge is what is lost
+        if struck and self.way != "staged":  # other ways make no call here: only Spark's own commit is lost
             event_texts.say("blocked", batch=batchId, tasks=len(messages))
             block_until_killed()
         self.inner.commit(messages, batchId)
@@ -64,12 +63,11 @@ class StruckWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
             block_until_killed()
 
     def abort(self, messages: list[Any], batchId: int) -> None:
-        """Aborts a batch as the client's writer does."""
         self.inner.abort(messages, batchId)
 
 
 class Counted:
-    """An iterator of batches that knows how many rows went by."""
+    """An iterator of batches that counts their rows."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches

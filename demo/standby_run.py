@@ -1,4 +1,4 @@
-"""One way over a ledger on servers: what the demo's supervisor does, and an owner that dies beside its standby."""
+"""Supervises one way on a ledger on servers: a run of the demo, and an owner that is killed while it has a standby."""
 
 import subprocess
 from pathlib import Path
@@ -12,7 +12,7 @@ from demo.supervisor import Run, Tell
 
 
 class StandbyRun(Run):
-    """Runs one way on the gateway that owns the ledger, or on the one that follows it."""
+    """A run of one way on the owner of the ledger or, after its death, on the standby."""
 
     def __init__(
         self, plan: Plan, name: str, folder: Path, logs: Path, flights: Flights, owners: Owners, tell: Tell
@@ -26,7 +26,7 @@ class StandbyRun(Run):
         super()._tick(job)
 
     def _standby_is_due(self) -> bool:
-        """Whether this way is to meet the standby, and no longer an owner that is started again."""
+        """Returns whether the next death of the owner is followed by a takeover rather than a restart."""
         events, faults = self._events.all(), self._plan.faults_of(self._name)
         waiting = [fault.name for fault in faults if fault.gateway and state(fault, events) == "waiting"]
         is_served = all(state(fault, events) == "hit" for fault in faults if fault.name == "gateway_kill")

@@ -1,4 +1,4 @@
-"""One run: the job from its first start to its last row, struck by six faults and started again as people would."""
+"""Supervises one run: starts the job, injects six faults, and restarts it until its last row is written."""
 
 import subprocess
 import time
@@ -25,13 +25,12 @@ Tell = Callable[[int, list[Event]], None]
 
 
 class RunFailed(Exception):
-    """The job does not get through; says where to look."""
+    """Raised if the job does not finish; its text names the log to read."""
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What is left of a run: where its files are, how long it took, what its gateway counted, and how many rows of its
-    input were copies of earlier ones."""
+    """The outcome of a run: its files, its duration, the gateway's counters, and the number of copies in its input."""
 
     name: str
     folder: Path
@@ -43,8 +42,10 @@ class Ran:
 
 
 class Run:
-    """One way of a plan. `tell` is called some times a second with the number of committed batches and the events so
-    far."""
+    """A run of one way of a plan.
+
+    `tell` is called several times a second with the number of committed batches and the events so far.
+    """
 
     module = "demo.job"  # the program that is run
 
@@ -63,7 +64,7 @@ class Run:
         self._events = Events(folder / "events.jsonl")
 
     def go(self) -> Ran:
-        """Until every flight is written. Raises RunFailed."""
+        """Runs the job until every flight is written. Raises RunFailed."""
         began_s = time.monotonic()
         if self._way.gateway:
             self._gateway.ask("PUT", f"/namespaces/{self._name}")
@@ -87,7 +88,7 @@ class Run:
         return int(self._gateway.get(f"/namespaces/{self._name}")["counters"]["takeovers"])
 
     def _write(self, batches: range) -> None:
-        """Lets the parts arrive, and starts the job until it ends well: everything there is written."""
+        """Makes the parts of the batches arrive, and starts the job until it succeeds: all of them are written."""
         reveal(tuple(part for batch in batches for part in self._flights.of_batch(batch)), self._folder / "inbox")
         while self._start_job() != 0:
             if self._starts == STARTS_MAX:
@@ -98,7 +99,7 @@ class Run:
         return self._logs / f"{self._name}-job-{self._starts}.log"
 
     def _start_job(self) -> int:
-        """Runs the job once; its exit status."""
+        """Runs the job once; returns its exit status."""
         self._starts += 1
         cores, self._cores = self._cores, CORES
         job = processes.start(
@@ -132,13 +133,13 @@ class Run:
         self._sample()
 
     def _revive(self) -> None:
-        """Lets the gateway serve again that was killed."""
+        """Restarts the gateway after it was killed."""
         self._gateway.start()
         self._proxy.upstream_port = self._gateway.port
         self._events.say("gateway_serves_again")
 
     def _look(self) -> list[Event]:
-        """Notes newly committed batches and tells how far the run is; the events so far."""
+        """Records newly committed batches and reports the progress; returns the events so far."""
         for batch in sorted(self._commit_log() - self._committed):
             self._events.say("committed", batch=batch)
             self._committed.add(batch)
@@ -150,9 +151,9 @@ class Run:
         return {int(entry.name) for entry in (self._checkpoint / "commits").glob("*") if entry.name.isdigit()}
 
     def _sample(self) -> None:
-        """How many rows the topic holds now; nothing while there is no topic, or no gateway to ask."""
+        """Records the number of rows in the topic; skips it if there is no topic or the gateway does not answer."""
         if self._name == "claim":
-            return  # its rows lie in files, and each write is an event
+            return  # its rows are in files, and each write is an event
         try:
             topic = self._gateway.get(f"/namespaces/{self._name}/topics/{TOPIC}")
         except OSError:
@@ -163,7 +164,7 @@ class Run:
             self._sampled_rows = rows
 
     def _kill_driver(self, job: subprocess.Popen[bytes], events: list[Event]) -> None:
-        """SIGKILL for the JVM, then for its Python parent; the next start gets another number of cores."""
+        """Kills the JVM, then its Python parent; the next start has a different number of cores."""
         jvm = of_kind(events, "driver")[-1]["jvm"]
         processes.kill_all(job, first=jvm)
         batch = of_kind(events, "blocked")[0]["batch"]
@@ -171,7 +172,7 @@ class Run:
         self._cores = CORES_AFTER_DRIVER_KILL
 
     def _forget_last_batch(self) -> None:
-        """As after a crash between a sink's commit and Spark's own: the batch's entry was never written."""
+        """Removes the last batch from Spark's commit log, as if it had crashed after the sink's commit."""
         batch = max(self._commit_log())
         commits = self._checkpoint / "commits"
         for entry in (commits / str(batch), commits / f".{batch}.crc"):
@@ -180,7 +181,7 @@ class Run:
         self._events.say("injected", fault="batch_replay", batch=batch, start=self._starts)
 
     def _traps(self) -> list[Trap]:
-        """The proxy's, each open once its batch has an entry in Spark's offset log."""
+        """Returns the traps for the proxy; each opens once its batch has an entry in Spark's offset log."""
 
         def kill_gateway(request: str) -> None:
             status = self._gateway.kill()
@@ -196,7 +197,7 @@ class Run:
         ]
 
     def _trap(self, fault: str, strikes: Mapping[str, str], struck: Callable[[str], None]) -> list[Trap]:
-        """None where this way does not meet the fault."""
+        """Returns the trap of a fault; empty if the fault does not strike this way."""
 
         def repeated(request: str) -> None:
             self._events.say("repeat_seen", request=request)

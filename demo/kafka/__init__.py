@@ -1,1 +1,1 @@
-"""The demo on a real Kafka broker: Spark's own Kafka sink beside Oncegate, into topics that Kafka's clients read."""
+"""The demo on a real Kafka broker: Spark's own Kafka sink compared with Oncegate, on topics read by Kafka's clients."""

@@ -1,8 +1,8 @@
-"""The demo's job into a Kafka topic, by Spark's own sink or through Oncegate: a program of its own.
+"""The demo's job that writes to a Kafka topic, by Spark's own sink or through Oncegate; a separate program.
 
     python -m demo.kafka.job --write kafka --topic departures --brokers 127.0.0.1:9092 --jars FOLDER …
 
-Else as `demo.job`. A record's key is the flight's id, its value the row as JSON.
+In other respects it is `demo.job`. The key of a record is the flight's id, its value the row as JSON.
 """
 
 import argparse
@@ -24,13 +24,13 @@ RECORD = f"{KEY} string, value string"
 
 
 def records(rows: DataFrame, beside: Sequence[str] = ()) -> DataFrame:
-    """Key and value of each row, with its nulls; the columns `beside` stay as they are."""
+    """Returns key and value of each row, nulls included, and the columns `beside` unchanged."""
     row = F.to_json(F.struct(*(name for name in rows.columns if name not in beside)), {"ignoreNullFields": "false"})
     return rows.select(F.concat_ws(" ", *ID).alias(KEY), row.alias("value"), *beside)
 
 
 def numbered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For mapInArrow: gives each row its place in its file, which a task reads from its first line to its last."""
+    """Adds to each row its position in its file, for mapInArrow; a task reads a file from first to last line."""
     places: Counter[str] = Counter()
     for batch in batches:
         sequences = []
@@ -41,7 +41,7 @@ def numbered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def run(spark: SparkSession, arguments: argparse.Namespace) -> None:
-    """Write everything in the inbox; raises what ended the query."""
+    """Writes everything in the inbox. Raises the error that ended the query."""
     spark.dataSource.register(KafkaDemoSource)
     rows = _rows(spark, arguments)
     if arguments.write == SPARKS_SINK:
@@ -61,7 +61,7 @@ def _rows(spark: SparkSession, arguments: argparse.Namespace) -> DataFrame:
 
 
 def through_the_gateway(arguments: argparse.Namespace) -> dict[str, str]:
-    """The options of Oncegate's sink."""
+    """Returns the options of Oncegate's sink."""
     way = arguments.write
     options = {"url": arguments.url, "namespace": way, "write": way}
     if way == DIRECT:
@@ -70,7 +70,7 @@ def through_the_gateway(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def main() -> None:
-    """Parses what the supervisor gives, and runs."""
+    """Parses the supervisor's arguments and runs the job."""
     more = parser()
     more.add_argument("--topic", required=True)
     more.add_argument("--brokers", required=True)

@@ -1,4 +1,4 @@
-"""What the demo on Kafka needs of the machine, told in one line where it is missing."""
+"""Checks the machine for the requirements of the demo on Kafka; a missing one is reported in one line."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ _ANSWER_S = 60
 
 
 def require_java() -> None:
-    """Raises RuntimeError where there is no Java that brokers and Spark run on."""
+    """Raises RuntimeError unless there is a Java that runs brokers and Spark."""
     try:
         said = subprocess.run([java(), "-version"], capture_output=True, text=True, timeout=_ANSWER_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -23,7 +23,7 @@ def require_java() -> None:
 
 
 def require_jars() -> Path:
-    """The folder of Spark's Kafka connector. Raises RuntimeError where its jars or a broker's cannot be fetched."""
+    """Returns the folder of Spark's Kafka connector. Raises RuntimeError if its or the broker's jars are missing."""
     try:
         fetched(BROKER)
         return fetched(CONNECTOR)

@@ -1,4 +1,4 @@
-"""What stands while the ways are gone: a broker, and a gateway whose ledger lies there."""
+"""Runs a Kafka broker, and a gateway with its ledger on it, for all ways of the demo."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +20,7 @@ GoAllWays = Callable[[Console, Path, Plan, GoOneWay], list[Ran]]
 
 
 def demonstrate(console: Console, out: Path, plan: Plan, go_all_ways: GoAllWays) -> list[report.Judged]:
-    """Every way of the plan, in an empty folder. Raises RuntimeError where Java or a jar is missing."""
+    """Runs every way of the plan, in an empty folder. Raises RuntimeError if Java or a jar is missing."""
     require_java()
     console.print("Apache Kafka from Maven Central's jars, fetched once", highlight=False)
     jars = require_jars()
@@ -38,5 +38,5 @@ def demonstrate(console: Console, out: Path, plan: Plan, go_all_ways: GoAllWays)
 
 
 def judged(plan: Plan, ran: Ran, wanted: compare.Expected, bootstrap: str) -> report.Judged:
-    """What came out of a way, as a client reads it that is not the product's."""
+    """Judges the output of a way, read by a client other than the product's."""
     return report.Judged(plan, ran, compare.compare(ran, wanted, topics.written(bootstrap, ran.name)))

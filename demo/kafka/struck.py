@@ -1,6 +1,7 @@
-"""Where tasks of the demo on Kafka are struck: beside the gateway's writer, and in front of Spark's own sink.
+"""Injects faults into tasks of the demo on Kafka: around the gateway's writer, and before Spark's own sink.
 
-Spark's sink is Java's, so its faults strike the last operator before it: what that has given out, the sink has sent.
+Spark's sink is written in Java, so its faults strike the last operator before it. The sink has sent the rows that this
+operator has handed over.
 """
 
 import time
@@ -19,7 +20,7 @@ _POLL_S = 0.02
 
 
 class KafkaDemoSource(DemoSource):
-    """The demo's format, whose tasks wait for the broker's death too."""
+    """The demo's format, with tasks that also wait until the broker is killed."""
 
     @classmethod
     def name(cls) -> str:
@@ -27,31 +28,27 @@ class KafkaDemoSource(DemoSource):
         return "oncegate_kafka_demo"
 
     def streamWriter(self, schema: Any, overwrite: bool) -> "OutlivingWriter":
-        """Wraps the demo's writer once more."""
         return OutlivingWriter(super().streamWriter(schema, overwrite))
 
 
 class OutlivingWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
-    """broker_kill; the others strike in the writer inside."""
+    """Injects broker_kill; the wrapped writer injects the other faults."""
 
     def __init__(self, inner: StruckWriter) -> None:
         self.inner = inner
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Any:
-        """Writes one task's rows."""
         return self.inner.write(through_a_dead_broker(Here(), iterator))
 
     def commit(self, messages: list[Any], batchId: int) -> None:
-        """Commits a batch as the writer inside does."""
         self.inner.commit(messages, batchId)
 
     def abort(self, messages: list[Any], batchId: int) -> None:
-        """Aborts a batch as the writer inside does."""
         self.inner.abort(messages, batchId)
 
 
 def through_a_dead_broker(here: Here, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """broker_kill: waits behind the second batch until the broker is dead, and tells when the third is handed over."""
+    """Injects broker_kill: waits after the second batch until the broker is dead; records when the third is sent."""
     dead = False
     for number, batch in enumerate(batches, 1):
         yield batch
@@ -65,7 +62,7 @@ def through_a_dead_broker(here: Here, batches: Iterator[pa.RecordBatch]) -> Iter
 
 
 def struck(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For mapInArrow: hands rows on, and dies, raises or blocks where a fault is due."""
+    """Passes rows on, for mapInArrow; dies, raises or blocks if a fault is due."""
     here = Here()
     here.say("attempt")
     rows = 0
@@ -73,7 +70,7 @@ def struck(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield batch
         rows += batch.num_rows
     if here.strikes("worker_kill"):
-        # Not earlier: the first batches are still in this process's buffer, and its sink would never have seen them.
+        # Not earlier: the first batches would still be in this process's buffer, and never reach the sink.
         here.injected("worker_kill", rows=rows)
         kill_this_process()
     here.say("wrote", rows=rows)

@@ -1,4 +1,4 @@
-"""One way into a Kafka topic: what a run with a standby does, and a broker that dies."""
+"""Supervises one way into a Kafka topic: a run with a standby, and a broker that is killed."""
 
 import subprocess
 import time
@@ -15,7 +15,7 @@ from deploy.kafka.cluster import Cluster
 from deploy.kafka.probe import brokers_seen
 
 NODE = 1
-# The broker stays dead for so long after a task has handed over rows, so that these are sent in vain.
+# Downtime of the broker after a task has handed over rows, so that sending them fails.
 DEAD_S = 3
 
 
@@ -44,14 +44,14 @@ class KafkaRun(StandbyRun):
         return ["--topic", topic, "--brokers", brokers, "--jars", str(self._jars)]
 
     def _sample(self) -> None:
-        """Nothing: each record has its time."""
+        """Does nothing: each record has a timestamp."""
 
     def _tick(self, job: subprocess.Popen[bytes]) -> None:
         self._strike_broker()
         super()._tick(job)
 
     def _strike_broker(self) -> None:
-        """SIGKILL once a task waits for it, and a start again some time after that task went on."""
+        """Kills the broker once a task waits for it, and restarts it some time after that task has continued."""
         events = self._events.all()
         killed = of_kind(events, "injected", fault="broker_kill")
         if of_kind(events, "broker_due") and not killed:

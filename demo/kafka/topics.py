@@ -1,4 +1,4 @@
-"""Topics of the demo's broker, made and read by librdkafka: another client than Oncegate's and than Spark's."""
+"""Creates and reads the demo's topics with librdkafka, a client that neither Oncegate nor Spark uses."""
 
 import json
 import time
@@ -12,19 +12,18 @@ from demo.compare import COLUMNS, Row, Written
 
 PARTITIONS = 3
 _WAIT_S = 60
-# A client that has missed its controller while a broker was starting waits for it to the end; another one finds it.
+# A client that missed the controller while the broker was starting waits until its timeout; a new client finds it.
 _CLIENTS = 3
-# librdkafka's log tells of each connection that a killed broker breaks.
+# Otherwise librdkafka logs each connection lost by the broker's death.
 _QUIET = {"log_level": 0}
 
 
 def name_of(way: str) -> str:
-    """The topic that a way writes into."""
     return f"departures-{way}"
 
 
 def make(bootstrap: str, ways: Iterable[str]) -> None:
-    """Makes the topic of each way. Raises KafkaException."""
+    """Creates the topic of each way. Raises KafkaException."""
     topics = [NewTopic(name_of(way), PARTITIONS, 1) for way in ways]
     for others_left in reversed(range(_CLIENTS)):
         admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
@@ -38,9 +37,9 @@ def make(bootstrap: str, ways: Iterable[str]) -> None:
 
 
 def written(bootstrap: str, way: str) -> Written:
-    """Every committed record of a way's topic by the time that its writer gave it, that time as seconds, monotonic.
+    """Returns every committed record of a way's topic, ordered by its writer's timestamp, in monotonic seconds.
 
-    Raises KafkaException, and ValueError for a record that is none of the demo's.
+    Raises KafkaException, and ValueError for a record that the demo did not write.
     """
     ahead_s = time.clock_gettime(time.CLOCK_REALTIME) - time.monotonic()
     messages = sorted(_committed(bootstrap, name_of(way)), key=lambda message: message.timestamp()[1])
@@ -49,7 +48,7 @@ def written(bootstrap: str, way: str) -> Written:
 
 
 def row_of(value: bytes | None) -> Row:
-    """A record's value as the row that it was made of."""
+    """Parses the value of a record into its row. Raises ValueError if it is not one of the demo's."""
     columns = json.loads(value or b"null")
     if not isinstance(columns, dict) or tuple(columns) != COLUMNS:
         raise ValueError(f"a record holds {value!r}, expected the columns {', '.join(COLUMNS)}")
@@ -57,7 +56,7 @@ def row_of(value: bytes | None) -> Row:
 
 
 def _committed(bootstrap: str, topic: str) -> Iterator[Message]:
-    """What is there of each partition, up to its end, for a reader to whom only committed transactions count."""
+    """Yields the records of each partition up to its end, read with isolation level read_committed."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,

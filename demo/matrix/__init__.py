@@ -1,1 +1,1 @@
-"""The matrix: nine faults against five ways to write, on five kinds of jobs: `python -m demo.matrix`."""
+"""The matrix, `python -m demo.matrix`: nine faults against five ways to write, on five kinds of jobs."""

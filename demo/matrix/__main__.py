@@ -1,6 +1,7 @@
-"""python -m demo.matrix: every fault against every way to write. Exit status 0 only when all promises were shown.
+"""Runs every fault against every way to write; exits with status 0 only if every promise was shown.
 
-Each run is a job of a few micro-batches, struck once; the kinds of jobs take turns. One run a cell takes ten minutes.
+Each run is a job of a few micro-batches with one fault; the kinds of jobs take turns. One run per cell takes ten
+minutes in total.
 """
 
 import argparse
@@ -23,7 +24,7 @@ INTERRUPTED = 130
 
 
 def main() -> int:
-    """The exit status."""
+    """Runs the matrix; returns the exit status."""
     arguments = _arguments()
     end_as_ctrl_c()
     console, began_s = Console(width=None if sys.stdout.isatty() else 160), time.monotonic()
@@ -53,14 +54,14 @@ def _arguments() -> argparse.Namespace:
 
 
 def _command(arguments: argparse.Namespace) -> str:
-    """What repeats these runs."""
+    """Returns the command that repeats these runs."""
     words = [f"--runs {arguments.runs}"] * (arguments.runs != 1) + [f"--seed {arguments.seed}"] * (arguments.seed != 0)
     words += [f"--only {' '.join(arguments.only)}"] * bool(arguments.only)
     return f'make spark-matrix ARGS="{" ".join(words)}"' if words else "make spark-matrix"
 
 
 def _drawn(arguments: argparse.Namespace, out: Path) -> list[Run]:
-    """The runs, those on one kind of Spark together."""
+    """Returns the runs, grouped by the kind of Spark that they need."""
     faults = [name for name in FAULTS if name in arguments.only] or list(FAULTS)
     ways = tuple(way for way in WAYS if way in arguments.only) or WAYS
     runs = [run for fault in faults for run in runs_of(fault, ways, arguments.runs, arguments.seed, out)]
@@ -72,7 +73,7 @@ def _where(run: Run) -> str:
 
 
 def perform(console: Console, out: Path, runs: list[Run]) -> list[Counted]:
-    """Performs the runs with a bar; where nobody can see it move, with a line for each run."""
+    """Performs the runs with a progress bar; without a terminal, prints a line for each run."""
     columns = (TextColumn("{task.description:>14}"), BarColumn(), MofNCompleteColumn(), TextColumn("runs"))
     counted: list[Counted] = []
     with Progress(*columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal) as progress:
@@ -102,7 +103,7 @@ def _also_lines(console: Console, tell: Callable[[int], None], where: str) -> Ca
 
 
 def conclude(console: Console, out: Path, counted: list[Counted], command: str, seconds: float) -> int:
-    """Shows and keeps the cells; 0 when they show what was promised."""
+    """Prints and saves the cells; returns 0 if they show every promise."""
     cells = report.cells(counted)
     report.show(console, cells)
     report.write(out, cells, counted, command, seconds)

@@ -1,4 +1,4 @@
-"""Spark's standalone master and two workers of one core each, on this machine."""
+"""Runs Spark's standalone master and two workers of one core each on this machine."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ import pyspark
 
 from demo import processes
 
-# Spark starts no second attempt on the host of the first, so each worker has a host's name of its own.
+# Spark starts no second attempt on the same host, so each worker has its own host name.
 HOSTS = ("127.0.0.1", "localhost")
 _SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 _DEPLOY = "org.apache.spark.deploy"
@@ -18,7 +18,7 @@ _POLL_S = 0.05
 
 
 class Cluster:
-    """A master and its workers, all that they write below a folder. A context manager."""
+    """A context manager that runs a master and its workers; they write only below `folder`."""
 
     def __init__(self, folder: Path, logs: Path) -> None:
         self.master = ""
@@ -45,13 +45,13 @@ class Cluster:
             processes.kill_all(process)
 
     def _start(self, name: str, log: Path, *arguments: str) -> None:
-        """Executors write where their worker is told to, not where the driver is."""
+        """Starts a daemon. Executors write to their worker's folder, not the driver's, so it is set here."""
         env = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_LOCAL_DIRS": str(self._folder / "spark")}
         command = [str(_SPARK_CLASS), f"{_DEPLOY}.{name}", *arguments]
         self._started.append(processes.run(command, log, env))
 
     def _told(self, pattern: str, times: int = 1) -> list[str]:
-        """Waits until the master has said something so often. Raises RuntimeError when it does not."""
+        """Waits until the master's log has `times` matches of the pattern. Raises RuntimeError on timeout."""
         end = time.monotonic() + _START_S_MAX
         while len(matches := re.findall(pattern, self._log.read_text(errors="replace"))) < times:
             if time.monotonic() > end or any(process.poll() is not None for process in self._started):

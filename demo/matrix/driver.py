@@ -1,9 +1,9 @@
-"""The Spark program of the matrix: performs runs, one after the other, in one session.
+"""The Spark program of the matrix: performs runs one after another in one session.
 
     python -m demo.matrix.driver FOLDER URL MASTER
 
-FOLDER/runs.json holds the runs. Started again, it goes on where it was killed: a run that has finished says so among
-its events, and one that has not goes on from its checkpoints.
+FOLDER/runs.json lists the runs. After a kill and a restart it resumes: finished runs have recorded an event, and the
+interrupted run continues from its checkpoints.
 """
 
 import json
@@ -45,7 +45,7 @@ SPECULATION = {
 
 
 class Performance:
-    """One run, on the session of all."""
+    """A run, in the session shared by all runs."""
 
     def __init__(self, spark: SparkSession, run: Run, url: str, files: Path) -> None:
         self.spark, self.run, self.plan = spark, run, PLANS[run.plan]
@@ -54,7 +54,7 @@ class Performance:
         self.strike = Strike(run.fault, run.batch, run.folder, str(files))
 
     def go(self) -> None:
-        """Until everything is written, started again as people would. Raises what ended the last try."""
+        """Runs the jobs until everything is written, restarting them on failure. Raises the error of the last try."""
         if self.plan.chained:
             self._persist(self._first)
         self._persist(self._last)
@@ -75,7 +75,7 @@ class Performance:
                 return
 
     def _first(self) -> None:
-        """The first job of a chain; where a way needs a sink of its own, or a batch, it is staged."""
+        """Runs the first job of a chain; it is written `staged` if the way needs its own sink or a batch."""
         way = self.run.way if self.run.way in ("plain", "ids") else "staged"
         options = {"write": way, **({"idCol": "id"} if way == "ids" else {})}
         stream = self.run.input.stream(self.spark, "left").repartition(PARTITIONS)
@@ -84,7 +84,7 @@ class Performance:
         writer.start().awaitTermination()
 
     def _last(self) -> None:
-        """The job that is struck."""
+        """Runs the job that the fault strikes."""
         parts = PARTITIONS - len(of_kind(self.events.all(), "injected", fault="batch_replay"))
         stream = self.plan.output(self._stream, parts)
         if self.plan.updates or self.run.way == "dedup":
@@ -99,11 +99,11 @@ class Performance:
     def _stream(self, side: str) -> Any:
         if not self.plan.chained:
             return self.run.input.stream(self.spark, side)
-        rows = str(self.run.input.rows)  # a batch of the second job has the rows of one of the first
+        rows = str(self.run.input.rows)  # a batch of the second job has the rows of a batch of the first
         return self.spark.readStream.format("oncegate").options(**self.where, maxRowsPerBatch=rows).load(FIRST_TOPIC)
 
     def _write(self, df: DataFrame, batch: int) -> None:
-        """Inside foreachBatch."""
+        """Writes a batch inside foreachBatch."""
         if self.run.way == "dedup":
             key = f"{self.run.name}/{batch}"
             df = dedup(df, "id", job_key=key, gateway=self.where["url"], namespace=self.run.name)
@@ -125,7 +125,7 @@ class Performance:
         return str(self.folder / "last")
 
     def _forget_last_batch(self) -> None:
-        """As after a crash between a sink's commit and Spark's own: the batch's entry was never written."""
+        """Removes the last batch from Spark's commit log, as if it had crashed after the sink's commit."""
         commits = self.folder / "last" / "commits"
         batch = max(int(entry.name) for entry in commits.iterdir() if entry.name.isdigit())
         for entry in (commits / str(batch), commits / f".{batch}.crc"):
@@ -134,7 +134,7 @@ class Performance:
 
 
 def main() -> None:
-    """Tells the supervisor who is to be killed, and performs what has not finished."""
+    """Reports the JVM's pid to the supervisor, which kills it, then performs the unfinished runs."""
     folder, url, master = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
     runs = [Run(**members) for members in json.loads((folder / "runs.json").read_text())]
     speculation = SPECULATION if any(run.fault == "speculation" for run in runs) else {}
@@ -147,7 +147,7 @@ def main() -> None:
             if not of_kind(Events(Path(run.folder) / "events.jsonl").all(), "finished"):
                 Performance(spark, run, url, folder / "spark").go()
     finally:
-        spark.stop()  # without it a JVM may stay behind
+        spark.stop()  # otherwise the JVM may keep running
 
 
 if __name__ == "__main__":

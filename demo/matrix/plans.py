@@ -1,7 +1,8 @@
-"""Five kinds of Spark jobs, each with what must come out of it: rows `id string, n bigint`, one id per output.
+"""Five kinds of Spark jobs and the expected output of each: rows `id string, n bigint`, one id per output row.
 
-An id names an output, not an input: a row that makes three outputs needs three ids, a count that grows a new id for
-each value, a join the ids of both sides. It is made of data alone, so a replay that is cut otherwise makes it again.
+An id names an output, not an input: a row that produces three outputs needs three ids, a growing count needs a new id
+for each value, and a join needs the ids of both sides. Ids depend on data alone, so a replay with other partitions
+produces the same ids.
 """
 
 import os
@@ -18,16 +19,16 @@ SCHEMA = "id string, k string, n bigint"
 OUTPUTS_OF_ONE = 3
 PARTITIONS = 4
 
-# The stream of a side, "left" or "right".
+# Returns the stream of a side, "left" or "right".
 Streams = Callable[[str], Any]
 
-# The file source orders files by modification time, so each gets its own second; any past day would do.
+# The file source orders files by modification time, so each file has its own second; the day is arbitrary.
 _FIRST_MTIME_S = 1_600_000_000
 
 
 @dataclass(frozen=True)
 class Input:
-    """Two folders of files, `left` and `right`, a file of each a micro-batch; `keys`: how many keys the rows have."""
+    """Two folders of files, `left` and `right`; a micro-batch reads a file of each. `keys`: number of distinct keys."""
 
     folder: Path
     batches: int = 3
@@ -35,30 +36,29 @@ class Input:
     keys: int = 8
 
     def write(self) -> None:
-        """Makes the files; a number has one row on the left and two on the right, there half a batch earlier."""
+        """Writes the files. A number has one row on the left and two on the right, where it is half a batch earlier."""
         for batch in range(self.batches):
             numbers = self.numbers(batch)
             self._file("left", batch, [(f"id-{n}", n) for n in numbers])
             self._file("right", batch, [(f"r-{n}-{copy}", n) for n in self._earlier(numbers) for copy in (0, 1)])
 
     def numbers(self, batch: int) -> range:
-        """The numbers on the left in a micro-batch (counted from 0)."""
+        """Returns the numbers on the left in a micro-batch, counted from 0."""
         return range(batch * self.rows, (batch + 1) * self.rows)
 
     def all_numbers(self) -> range:
-        """The numbers on the left in all of them."""
+        """Returns the numbers on the left in all micro-batches."""
         return range(self.batches * self.rows)
 
     def matched(self) -> range:
-        """The numbers that both sides have."""
+        """Returns the numbers that both sides contain."""
         return range(self.batches * self.rows - self.rows // 2)
 
     def key(self, number: int) -> str:
-        """The key of a number's row."""
         return f"k{number % self.keys}"
 
     def stream(self, spark: Any, side: str) -> Any:
-        """One side as a stream, a file a micro-batch."""
+        """Returns one side as a stream, one file per micro-batch."""
         reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", "1")
         return reader.parquet(str(self.folder / side))
 
@@ -75,22 +75,26 @@ class Input:
 
 @dataclass(frozen=True)
 class Plan:
-    """A kind of job. `output` makes the stream that is written, from the stream of each side and a number of partitions
-    that may differ from start to start; `ids` says what must come out, computed without Spark."""
+    """A kind of job.
+
+    output: builds the written stream from the stream of each side and a number of partitions, which may differ between
+    starts.
+    ids: returns the expected ids, computed without Spark.
+    """
 
     name: str
     output: Callable[[Streams, int], Any]
     ids: Callable[[Input], Iterator[str]]
-    updates: bool = False  # a Python sink takes outputMode("update") inside foreachBatch alone
-    chained: bool = False  # its left side is a topic that a first job writes
+    updates: bool = False  # a Python sink supports outputMode("update") only inside foreachBatch
+    chained: bool = False  # the left side is a topic written by a first job
 
     def expected(self, source: Input) -> Counter[str]:
-        """How often each id must be there: once."""
+        """Returns the expected count of each id, which is 1."""
         return Counter(self.ids(source))
 
 
 def _count(streams: Streams, _: int) -> Any:
-    """The running count of each key: a row for every value that a micro-batch has brought it to."""
+    """Streams the running count of each key: a row for each value reached at the end of a micro-batch."""
     counts = streams("left").groupBy("k").count()
     return counts.selectExpr("concat(k, ':', count) id", "count n")
 

@@ -1,4 +1,4 @@
-"""The matrix as a table, and whether it has shown what is promised."""
+"""Reports the matrix as a table, and checks that it has shown every promise."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ ONCE = ("staged", "ids", "dedup")
 
 @dataclass(frozen=True)
 class Cell:
-    """All runs of one way against one fault; `duplicated`, `lost` and `takeovers` in ids, of all runs together."""
+    """All runs of one way against one fault; `duplicated`, `lost` and `takeovers` are sums over all runs, in ids."""
 
     runs: int
     hits: int
@@ -30,7 +30,7 @@ Cells = Mapping[str, Mapping[str, Cell]]
 
 
 def cells(counted: Sequence[Counted]) -> dict[str, dict[str, Cell]]:
-    """The cells by fault and way, in the order of the runs."""
+    """Returns the cells by fault and way, in the order of the runs."""
     by_fault: dict[str, dict[str, Cell]] = {}
     for fault, way in dict.fromkeys((result.run.fault, result.run.way) for result in counted):
         own = [result for result in counted if (result.run.fault, result.run.way) == (fault, way)]
@@ -40,7 +40,7 @@ def cells(counted: Sequence[Counted]) -> dict[str, dict[str, Cell]]:
 
 
 def failures(shown: Cells) -> list[str]:
-    """What the cells fail to show; empty: everything is shown."""
+    """Returns the promises that the cells fail to show; empty: none."""
     return [
         f"{fault}, {way}: {why}"
         for fault, ways in shown.items()
@@ -64,7 +64,7 @@ def _wrong(fault: str, way: str, cell: Cell) -> list[str]:
 
 
 def markdown(shown: Cells, command: str, seconds: float) -> str:
-    """A row a fault, a column a way; above it the machine and the command."""
+    """Returns a page: the machine and the command, then a table with a row per fault and a column per way."""
     ways = list(dict.fromkeys(way for row in shown.values() for way in row))
     runs = [cell.runs for row in shown.values() for cell in row.values()]
     lines = [
@@ -95,7 +95,7 @@ def _row(*texts: str) -> str:
 
 
 def show(console: Console, shown: Cells) -> None:
-    """A line for each fault and way."""
+    """Prints a line for each fault and way."""
     table = Table("fault", "way", box=None, pad_edge=False, show_edge=False)
     for column in ("runs", "hits", "duplicated", "lost", "takeovers"):
         table.add_column(column, justify="right")
@@ -107,7 +107,7 @@ def show(console: Console, shown: Cells) -> None:
 
 
 def write(out: Path, shown: Cells, counted: Sequence[Counted], command: str, seconds: float) -> None:
-    """Keeps result.json, with every run, and result.md, which RELIABILITY.md quotes."""
+    """Writes result.json, with every run, and result.md, which RELIABILITY.md quotes."""
     plain = {fault: {way: asdict(cell) for way, cell in row.items()} for fault, row in shown.items()}
     runs = [
         {**asdict(result), "run": result.run.name, "plan": result.run.plan, "batch": result.run.batch}

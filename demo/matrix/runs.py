@@ -1,4 +1,4 @@
-"""The faults of the matrix, and a run: one job written one way, struck once by one fault."""
+"""The faults of the matrix, and its runs: a job written in one way, struck once by one fault."""
 
 import random
 from collections.abc import Iterator
@@ -14,8 +14,12 @@ BATCHES = 3
 
 @dataclass(frozen=True)
 class Fault:
-    """`title` says what happens. `where`: `local`, or the cluster that it needs. `strikes`: for a fault of the network,
-    the request that it strikes, by way; without it the fault is Spark's own, and `plain` must show duplicates."""
+    """A fault, described by `title`.
+
+    where: `local`, or the cluster that it needs.
+    strikes: for a network fault, the request that it strikes, by way. None: a fault of Spark itself, for which `plain`
+    must show duplicates.
+    """
 
     name: str
     title: str
@@ -43,7 +47,7 @@ FAULTS = {
 
 @dataclass(frozen=True)
 class Run:
-    """One cell's run. `batch`: the micro-batch that is struck; `folder`: all that the run leaves."""
+    """A run of a cell. `batch`: the micro-batch that the fault strikes; `folder`: all files of the run."""
 
     fault: str
     way: str
@@ -54,19 +58,19 @@ class Run:
 
     @property
     def name(self) -> str:
-        """The run's namespace."""
+        """Returns the run's namespace."""
         return f"{self.fault}-{self.way}-{self.number}".replace("_", "-")
 
     @property
     def input(self) -> Input:
-        """What the run reads."""
+        """Returns the run's input."""
         return Input(Path(self.folder) / "in", BATCHES)
 
 
 def runs_of(fault: str, ways: tuple[str, ...], count: int, seed: int, out: Path) -> Iterator[Run]:
-    """The runs of a fault: for every way the same jobs, struck in the same batches, as the seed has drawn them.
+    """Yields the runs of a fault: for each way the same jobs, struck in the same batches, drawn from the seed.
 
-    The jobs take turns, from fault to fault too, so that few runs of each cell see all of them.
+    The jobs take turns, also from fault to fault, so that a few runs per cell cover all of them.
     """
     plans, first = list(PLANS), list(FAULTS).index(fault) * count
     chance = random.Random(f"{seed} {fault}")
@@ -79,7 +83,7 @@ def runs_of(fault: str, ways: tuple[str, ...], count: int, seed: int, out: Path)
 
 
 def hit(run: Run, events: list[Event]) -> bool:
-    """Whether the system was seen to meet the fault: what it struck was written, or asked, once more."""
+    """Returns whether the fault had an effect: the struck rows were written, or the request was sent, again."""
     injected = of_kind(events, "injected")
     if not injected:
         return False
@@ -88,6 +92,6 @@ def hit(run: Run, events: list[Event]) -> bool:
     struck = injected[0]
     same = {name: struck[name] for name in ("batch", "partition") if name in struck}
     again = [e for e in of_kind(events, "wrote", **same) if e["rows"] > 0 and e["token"] != struck.get("token")]
-    if run.fault == "lost_shuffle":  # a retry of the same stage is no second run of it
+    if run.fault == "lost_shuffle":  # a retry within the same stage is not a second run
         again = [event for event in again if event["attempt"] == 0]
     return any(event["t"] > struck["t"] for event in again)

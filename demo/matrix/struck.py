@@ -1,4 +1,4 @@
-"""format("oncegate_matrix"): the product's own format, and its sink of files, struck once by the fault of a run."""
+"""The format "oncegate_matrix": the product's own format and file sink, struck once by the fault of a run."""
 
 import os
 import signal
@@ -20,14 +20,14 @@ from oncegate_spark.spark.sinks import FileSink, SinkContext
 from oncegate_spark.spark.task_identity import Task
 from oncegate_spark.spark.writers import Writer
 
-# How long a struck task waits for the one that Spark is to start beside it.
+# Longest wait of a struck task for the speculative copy that Spark starts.
 _TWIN_S_MAX = 40
 _POLL_S = 0.01
 
 
 @dataclass(frozen=True)
 class Strike:
-    """Where a run is struck, as its write's options tell it to every process. `files`: where Spark's own files lie."""
+    """The fault of a run, and where it strikes; passed to every process in write options. `files`: Spark's folder."""
 
     fault: str
     batch: int
@@ -35,23 +35,23 @@ class Strike:
     files: str
 
     def options(self) -> dict[str, str]:
-        """The write's options that say it."""
+        """Returns it as write options."""
         return {f"strike{name}": str(value) for name, value in vars(self).items()}
 
     @classmethod
     def of(cls, options: Any) -> "Strike":
-        """Reads it from the options."""
+        """Parses it from write options."""
         fault, batch, folder, files = (options[f"strike{name}"] for name in ("fault", "batch", "folder", "files"))
         return cls(fault, int(batch), folder, files)
 
     @property
     def events(self) -> Events:
-        """The run's own."""
+        """Returns the run's events."""
         return Events(Path(self.folder) / "events.jsonl")
 
 
 class Here:
-    """One attempt of a task, and whether it is the one to be struck."""
+    """A task attempt, which the run's fault may strike."""
 
     def __init__(self, strike: Strike, task: Task, token: str) -> None:
         self.strike, self.events = strike, strike.events
@@ -59,22 +59,22 @@ class Here:
         self._who = {"attempt": task.attempt, "token": token}
 
     def say(self, kind: str, **fields: Any) -> None:
-        """Writes an event of this attempt."""
+        """Records an event of this attempt."""
         self.events.say(kind, **self._where, **self._who, **fields)
 
     def is_due(self, fault: str) -> bool:
-        """The run's fault is this one, and strikes in this batch."""
+        """Returns whether the run's fault is this one, in this batch."""
         return (self.strike.fault, self.strike.batch) == (fault, self._where["batch"])
 
     def strikes(self, fault: str) -> bool:
-        """This attempt is the one to be struck by a fault; says so, once in a run."""
+        """Returns whether the fault strikes this attempt, and records it; true once per run."""
         struck = self.is_due(fault) and self.events.first_time("strike")
         if struck:
             self.say("injected")
         return struck
 
     def wait_for_twin(self) -> None:
-        """Until another attempt has written the same partition, or nobody has for long."""
+        """Waits until another attempt has written the same partition, or until the timeout."""
         end = time.monotonic() + _TWIN_S_MAX
         while time.monotonic() < end:
             if any(e["token"] != self._who["token"] for e in of_kind(self.events.all(), "wrote", **self._where)):
@@ -82,14 +82,14 @@ class Here:
             time.sleep(_POLL_S)
 
     def wait_for_strike(self) -> None:
-        """Until the struck attempt was struck."""
+        """Waits until the fault has struck, or until the timeout."""
         end = time.monotonic() + _TWIN_S_MAX
         while not of_kind(self.events.all(), "injected") and time.monotonic() < end:
             time.sleep(_POLL_S)
 
 
 def kill_executor() -> None:
-    """SIGKILL for the JVM above this worker, and for the worker itself."""
+    """Kills the JVM of this worker, then the worker itself, with SIGKILL."""
     for parent in psutil.Process().parents():
         if "CoarseGrainedExecutorBackend" in " ".join(parent.cmdline()):
             os.kill(parent.pid, signal.SIGKILL)
@@ -97,7 +97,7 @@ def kill_executor() -> None:
 
 
 def delete_shuffle_files(folder: Path) -> int:
-    """Deletes all shuffle files below a folder; how many there were."""
+    """Deletes all shuffle files below a folder; returns their number."""
     files = [path for path in folder.rglob("shuffle_*") if path.suffix in (".data", ".index")]
     for path in files:
         path.unlink(missing_ok=True)
@@ -105,14 +105,14 @@ def delete_shuffle_files(folder: Path) -> int:
 
 
 class StruckWriter:
-    """The client's writer, with the fault of its run around it."""
+    """Wraps the client's writer, and injects the fault of its run."""
 
     def __init__(self, writer: Writer, strike: Strike, now: str | None, way: str) -> None:
         self.writer, self.strike, self.way = writer, strike, way
         self.now = now
 
     def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Any:
-        """Writes one task's rows, tells of it, and fails where the fault is due."""
+        """Writes one task's rows, records it, and fails if the fault is due."""
         here, rows = Here(self.strike, task, token), Counted(batches)
         message = self.writer.write(rows, token, task)
         here.say("wrote", rows=rows.rows)
@@ -123,18 +123,18 @@ class StruckWriter:
     def _strike(self, here: Here) -> None:
         if here.strikes("task_error"):
             raise RuntimeError("matrix: a task is told to fail when it has written")
-        if self.way != "claim":  # there the sink is struck, before the gateway is told
+        if self.way != "claim":  # for claim the sink is struck, before the completion
             strike_process(here)
         if here.strikes("lost_shuffle"):
             here.say("deleted", files=delete_shuffle_files(Path(self.strike.files)))
             here.wait_for_twin()
         elif here.is_due("lost_shuffle"):
-            here.wait_for_strike()  # so that others are still to come that miss the files
+            here.wait_for_strike()  # so that later tasks miss the deleted files
         if here.strikes("speculation"):
             here.wait_for_twin()
 
     def commit(self, messages: Sequence[Any], batch_id: int | None) -> None:
-        """Commits a batch, and blocks until it is killed where the driver's fault is due."""
+        """Commits a batch; blocks until killed if the driver's fault is due."""
         self.writer.commit(messages, batch_id)
         batch, events = int(self.now) if batch_id is None and self.now else batch_id, self.strike.events
         if (self.strike.fault, self.strike.batch) == ("driver_kill", batch) and events.first_time("strike"):
@@ -142,12 +142,11 @@ class StruckWriter:
             block_until_killed()
 
     def abort(self, messages: Sequence[Any]) -> None:
-        """Aborts a batch as the client's writer does."""
         self.writer.abort(messages)
 
 
 def strike_process(here: Here) -> None:
-    """Kills the worker or its executor, where that is due."""
+    """Kills the worker or its executor if that fault is due."""
     if here.strikes("worker_kill"):
         kill_this_process()
     if here.strikes("executor_kill"):
@@ -155,21 +154,20 @@ def strike_process(here: Here) -> None:
 
 
 class StruckFiles(FileSink):
-    """The client's sink of files, whose process dies when rows are durable and before the gateway is told."""
+    """The client's file sink; its process dies after rows are durable and before they are completed."""
 
     def open(self, context: SinkContext) -> None:
-        """Opens the files' sink for one attempt."""
         super().open(context)
         self._here = Here(Strike.of(context.options), task_identity.of_task(), context.token)
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Writes rows, and dies where that is due."""
+        """Writes rows, then dies if the fault is due."""
         super().write(rows)
         strike_process(self._here)
 
 
 class StruckSource(OncegateSource):
-    """The format under a name of its own."""
+    """The product's format under its own name, with struck writers."""
 
     @classmethod
     def name(cls) -> str:
@@ -177,11 +175,9 @@ class StruckSource(OncegateSource):
         return "oncegate_matrix"
 
     def writer(self, schema: Any, overwrite: bool) -> Any:
-        """Wraps the client's writer of a `df.write`."""
         return self._struck(super().writer, schema, overwrite)
 
     def streamWriter(self, schema: Any, overwrite: bool) -> Any:
-        """Wraps the client's writer of a stream."""
         return self._struck(super().streamWriter, schema, overwrite)
 
     def _struck(self, make: Callable[[Any, bool], Any], schema: Any, overwrite: bool) -> Any:

@@ -1,4 +1,4 @@
-"""The runs on one kind of Spark: starts it, a gateway and a proxy, kills what is to be killed, counts what came."""
+"""Supervises the runs on one kind of Spark: starts it, a gateway and a proxy; kills processes; counts the output."""
 
 import json
 import subprocess
@@ -23,15 +23,18 @@ from oncegate_spark.spark.sinks import read_files
 
 LOCAL = {"local": "local[2,4]", "local-cluster": "local-cluster[2,1,512]"}
 _TICK_S = 0.2
-_RUN_S_MAX = 240  # without any run of the fault coming to its end
-# Of the gateway's counters, those of duplicates by cause.
+_RUN_S_MAX = 240  # since the last run finished
+# Prefix of the gateway's counters of duplicates by cause.
 _CAUSE = "duplicates_"
 
 
 @dataclass(frozen=True)
 class Counted:
-    """What came of one run, in ids. `duplicated`: copies beyond the first, and what was never to come. `causes`: why
-    rows came again that the gateway left out, by its counters; those that counted none are left out."""
+    """The result of a run, in ids.
+
+    duplicated: copies beyond the first, and ids that were not expected.
+    causes: the gateway's counters of dropped duplicates by cause, without those that are zero.
+    """
 
     run: Run
     hit: bool
@@ -42,8 +45,10 @@ class Counted:
 
 
 class Runs:
-    """Runs whose faults need the same kind of Spark, in a folder of their own; one session performs them, again after
-    it was killed. `tell` is called with the number of finished ones."""
+    """Runs whose faults need the same kind of Spark, in their own folder.
+
+    One session performs them; a killed session is restarted. `tell` is called with the number of finished runs.
+    """
 
     def __init__(self, runs: Sequence[Run], folder: Path, tell: Callable[[int], None]) -> None:
         self._runs, self._folder, self._tell = runs, folder, tell
@@ -52,7 +57,7 @@ class Runs:
         self._log = folder / "driver.log"
 
     def go(self) -> list[Counted]:
-        """Until every run has finished. Raises RunFailed, which says where to look."""
+        """Performs the runs until all have finished. Raises RunFailed, which names the log to read."""
         for run in self._runs:
             Path(run.folder).mkdir(parents=True)
             run.input.write()
@@ -74,7 +79,7 @@ class Runs:
             yield cluster.master
 
     def _drive(self, master: str) -> None:
-        """Starts the program until all runs have finished: at most once for each kill, and some more."""
+        """Starts the program until all runs have finished, at most three times more often than it is killed."""
         starts_max = 3 + sum(run.fault == "driver_kill" for run in self._runs)
         for _ in range(starts_max):
             url = f"http://{processes.HOST}:{self._proxy.port}"
@@ -88,7 +93,7 @@ class Runs:
         raise RunFailed(f"{self._where}: started {starts_max} times; {self._log} ends:\n{processes.tail(self._log)}")
 
     def _watch(self, program: subprocess.Popen[bytes]) -> None:
-        """Until the program ends, or is killed because a run of it is to be."""
+        """Waits until the program ends; kills it if a run's fault is due."""
         end, finished = time.monotonic() + _RUN_S_MAX, self._finished()
         while program.poll() is None:
             for run, events in self._events.items():
@@ -103,7 +108,7 @@ class Runs:
         self._finished()
 
     def _kill_driver(self, run: Run, program: subprocess.Popen[bytes], batch: int) -> None:
-        """SIGKILL for the JVM, then for its Python parent."""
+        """Kills the JVM, then its Python parent, with SIGKILL."""
         jvm = of_kind(Events(self._folder / "events.jsonl").all(), "driver")[-1]["jvm"]
         processes.kill_all(program, first=jvm)
         self._events[run].say("injected", batch=batch)
@@ -114,7 +119,7 @@ class Runs:
         return finished
 
     def _arm(self, run: Run) -> None:
-        """For a fault of the network: a trap that is open once the run's batch has an entry in Spark's offset log."""
+        """Sets the trap of a network fault; it opens once the run's batch has an entry in Spark's offset log."""
         fault = FAULTS[run.fault]
         if fault.strikes is None:
             return
@@ -136,7 +141,7 @@ class Runs:
         self._proxy.arm(Trap(fault.strikes[run.way], ready, struck, repeated))
 
     def _counted(self, run: Run) -> Counted:
-        """What came out against what was to come."""
+        """Compares the run's output with the expected ids."""
         with Gateway(f"http://{processes.HOST}:{self._gateway.port}", run.name) as gateway:
             rows = read_files(Path(run.folder) / "out") if run.way == "claim" else gateway.read(TOPIC)
             counters = gateway.describe()["counters"]

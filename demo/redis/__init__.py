@@ -1,1 +1,1 @@
-"""The demo on a real Redis server: every way to write, into topics whose rows and ledger lie there."""
+"""The demo on a real Redis server, which holds the ledger and the rows of all topics."""

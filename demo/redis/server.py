@@ -1,4 +1,4 @@
-"""The redis-server that the ledger lies on: it syncs each append before its answer, dies by SIGKILL, and comes back."""
+"""Runs the redis-server of the ledger, which syncs each append before its reply; it can be killed and restarted."""
 
 import contextlib
 import shutil
@@ -17,7 +17,7 @@ _DURABLE = ("--appendonly", "yes", "--appendfsync", "always", "--save", "", "--m
 
 
 class RedisServer:
-    """One server on a port that stays the same. A context manager. RuntimeError where none is installed."""
+    """A context manager for one server on a fixed port. Raises RuntimeError if no redis-server is installed."""
 
     def __init__(self, folder: Path, log: Path) -> None:
         path = shutil.which("redis-server")
@@ -46,11 +46,11 @@ class RedisServer:
                 self.kill()
 
     def ledger(self, prefix: str, takeover_ms: int) -> str:
-        """Gives the URL of ledgers below a prefix, their keys bare: to try."""
+        """Returns the URL of ledgers below a prefix, with keys in plain text (`bare_key`, for trials only)."""
         return f"redis://{HOST}:{self.port}/{prefix}?bare_key=yes&takeover_ms={takeover_ms}"
 
     def start(self) -> None:
-        """Returns when it answers. Raises RuntimeError with the end of its log."""
+        """Starts the server and waits until it answers. Raises RuntimeError with the end of its log."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(self._command, stdout=log, stderr=log, start_new_session=True)
         end = time.monotonic() + _START_S_MAX
@@ -60,14 +60,14 @@ class RedisServer:
             time.sleep(_POLL_S)
 
     def answers(self) -> bool:
-        """Tells whether it answers; one that still reads its files does not."""
+        """Returns whether the server answers; not while it still loads its files."""
         with contextlib.suppress(OSError), socket.create_connection((HOST, self.port), 1) as connection:
             connection.sendall(b"PING\r\n")
             return connection.recv(5) == b"+PONG"
         return False
 
     def kill(self) -> int:
-        """Kills it with SIGKILL; the exit status, -9 when it was alive."""
+        """Kills it with SIGKILL; returns the exit status, -9 if it was alive."""
         assert self._process is not None, "started before"
         self._process.kill()
         return self._process.wait()

@@ -1,4 +1,4 @@
-"""What stands while the ways are gone: a Redis server, and a gateway whose ledger lies there."""
+"""Runs a Redis server, and a gateway with its ledger on it, for all ways of the demo."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,12 +15,12 @@ from demo.supervisor import Ran, Tell
 
 GoOneWay = Callable[[Way, Flights, Tell], Ran]
 GoAllWays = Callable[[Console, Path, Plan, GoOneWay], list[Ran]]
-# Of silence, before a standby takes over.
+# Silence of the owner after which a standby takes over.
 TAKEOVER_MS = 5_000
 
 
 def demonstrate(console: Console, out: Path, plan: Plan, go_all_ways: GoAllWays) -> list[report.Judged]:
-    """Every way of the plan, in an empty folder. Raises RuntimeError where there is no redis-server."""
+    """Runs every way of the plan, in an empty folder. Raises RuntimeError if there is no redis-server."""
     logs = out / "logs"
     logs.mkdir()
     with (

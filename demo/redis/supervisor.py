@@ -1,4 +1,4 @@
-"""One way over a ledger on Redis: what a run with a standby does, and a server that dies."""
+"""Supervises one way on a Redis ledger: a run with a standby, and a server that is killed."""
 
 import subprocess
 import time
@@ -14,7 +14,7 @@ from demo.redis.server import RedisServer
 from demo.standby_run import StandbyRun
 from demo.supervisor import Tell
 
-# The server stays dead for so long after the lost request came again, so that it is asked in vain.
+# Downtime of the server after the retry of the lost request, so that the retry fails.
 DEAD_S = 3
 
 
