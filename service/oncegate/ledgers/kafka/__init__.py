@@ -1,1 +1,1 @@
-"""Reaches Apache Kafka through aiokafka, each transaction behind a guard."""
+"""Ledgers on Apache Kafka, over aiokafka."""

@@ -1,6 +1,5 @@
-"""Writes rows into users' own Kafka topics: Arrow columns as Spark's Kafka sink takes them become record batches.
+"""Converts rows in the Arrow columns of Spark's Kafka sink into record batches for users' own Kafka topics.
 
-`contract` reads the columns, `partitions` says where each row goes, `shares` gives each partition its records,
-`marks` makes the headers that a reader checks, `stream` makes batches of rows, piece by piece, and `user_topics` knows
-the topics.
+`contract` reads the columns. `partitions` chooses each row's partition and splits the rows. `marks` makes the headers
+that readers verify. `stream` encodes rows piece by piece. `user_topics` checks the topics.
 """

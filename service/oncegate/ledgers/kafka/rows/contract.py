@@ -1,7 +1,7 @@
 """Reads rows with the columns of Spark's Kafka sink: `key`, `value`, `headers`, `topic`, `partition`, and `timestamp`.
 
-`timestamp` is beyond Spark's own sink. As there, the option `topic` goes before the column, and a key, a value or a
-partition may be null. Other than there, a column that the sink does not know is refused, and not left out unsaid.
+Like the sink, the option `topic` overrides the column, and key, value and partition may be null. Unlike the sink,
+`timestamp` is supported, and an unknown column is refused instead of being ignored.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ _TYPES = {
     "partition": "int",
     "timestamp": "timestamp",
 }
-# By which rows are read that bring no types; times as fine as Kafka keeps them.
+# Schema of rows that carry no types; timestamps have Kafka's precision.
 COLUMNS = pa.schema(
     [
         ("key", pa.string()),
@@ -37,16 +37,16 @@ COLUMNS = pa.schema(
         ("timestamp", pa.timestamp("ms", "UTC")),
     ]
 )
-# A row's partition where none was given; no number of Kafka's, so that a wrong one is not taken for it.
+# Partition of a row that names none. Outside the range of an int, so that no invalid partition equals it.
 UNGIVEN = -(1 << 32)
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Holds n rows by columns.
+    """The columns of n rows.
 
-    `keys`, `values`: null where the length is −1. `row_headers`: None where there is no such column. `times_ms`: int64
-    (n,) since 1970. `topics`: each named once; `topic_of`: int64 (n,), which of them. `partitions`: int64 (n,), UNGIVEN
+    `keys`, `values`: null where the length is −1. `row_headers`: None without such a column. `times_ms`: int64 (n,),
+    since 1970. `topics`: distinct names; `topic_of`: int64 (n,), index into them. `partitions`: int64 (n,), UNGIVEN
     where the row names none.
     """
 
@@ -60,7 +60,7 @@ class Columns:
 
 
 def check_schema(schema: Any, topic: str | None) -> None:
-    """Checks that an Arrow schema is of the contract; `topic`: the option. SchemaMismatch: nothing was written."""
+    """Checks the columns of an Arrow schema. `topic`: the option. Raises SchemaMismatch: nothing was written."""
     for field in schema:
         if field.name not in _TYPES:
             raise SchemaMismatch(
@@ -78,7 +78,7 @@ def check_schema(schema: Any, topic: str | None) -> None:
 
 
 def topics_in(schema: Any, batches: Sequence[Any]) -> list[str]:
-    """Names the topics of rows that go where their column says, each once. Raises SchemaMismatch as `check_schema`."""
+    """Returns the distinct values of the column `topic`. Raises SchemaMismatch as `check_schema`."""
     check_schema(schema, None)
     named: list[str] = pc.drop_null(pc.unique(pa.Table.from_batches(batches, schema).column("topic"))).to_pylist()
     return named
@@ -87,9 +87,9 @@ def topics_in(schema: Any, batches: Sequence[Any]) -> list[str]:
 def columns_of(schema: Any, batches: Sequence[Any], topic: str | None, now_ms: int) -> Columns:
     """Reads Arrow record batches of this schema, without an object per row.
 
-    `topic`: the option, which goes before the column. `now_ms`: the time of rows that bring none, since 1970.
-    Raises SchemaMismatch as `check_schema`; BadRequest: a row has no topic, a time before 1970, or a header without a
-    name. Nothing was written.
+    `topic`: the option, which overrides the column. `now_ms`: timestamp of rows without one, since 1970.
+    Raises SchemaMismatch as `check_schema`; BadRequest: a row has no topic, a timestamp before 1970, or a header
+    without a key. Nothing was written.
     """
     check_schema(schema, topic)
     table = pa.Table.from_batches(batches, schema)
@@ -136,7 +136,7 @@ def _is_headers(kind: Any) -> bool:
 
 
 def _whole(column: Any) -> Any:
-    """A column in one piece, with offsets of 64 bits, so that none is too long for it; copied where it is several."""
+    """Returns a column as one array with 64-bit offsets, which are never too small; copies if it has several chunks."""
     kind = column.type
     if pa.types.is_null(kind) or _is_text(kind) or pa.types.is_binary(kind):
         column = column.cast(pa.large_string() if _is_text(kind) else pa.large_binary())
@@ -146,7 +146,7 @@ def _whole(column: Any) -> Any:
 
 
 def _field(array: Any) -> Field:
-    """Returns the bytes of texts or bytes with 64-bit offsets, uncopied."""
+    """Returns the field of an array of text or bytes with 64-bit offsets, without copying."""
     _, offsets, data = array.buffers()
     if len(array) == 0 or offsets is None:
         return _nulls(len(array))

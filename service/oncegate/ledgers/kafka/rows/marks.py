@@ -1,17 +1,17 @@
-"""Makes the headers by which a reader of a Kafka topic can check the gateway's records: once each, and all of them.
+"""Makes the headers by which a reader of a Kafka topic can verify that no record is missing or written twice.
 
-Each record has them all, small and binary; numbers are big-endian, as Kafka's own:
+Each record has all of them, in binary; numbers are big-endian, as in Kafka's own format:
 
 oncegate-ns        the namespace's name, UTF-8
-oncegate-producer  who wrote it, UTF-8
-oncegate-epoch     its epoch, 8 bytes, unsigned
+oncegate-producer  the producer's name, UTF-8
+oncegate-epoch     the producer's epoch, 8 bytes, unsigned
 oncegate-seq       the record's sequence, 8 bytes, unsigned
-oncegate-digest    the payload's digest, 4 bytes, little-endian as in the ledger; left out where rows come without one
+oncegate-digest    the payload's digest, 4 bytes, little-endian as in the ledger; absent for rows without one
 
-They come after the row's own headers, and no row may have a header whose name begins as theirs.
+They follow the row's own headers. A row must not have a header whose name begins with their prefix.
 
-A topic that is deleted and made again has another id. Ids of topics are requested once for all callers that wait; an
-answer that was requested before a caller came is not used for it, since the topic may have been made again meanwhile.
+Deleting and recreating a topic changes its id. Concurrent callers share one request for the ids of topics. A request
+sent before a call is not used for it, since the topic may have been recreated in between.
 """
 
 import asyncio
@@ -33,9 +33,9 @@ Marks = list[tuple[str, Field]]
 
 
 def marks_of(origin: Origin | None, at: int, rows: int) -> Marks:
-    """Returns the headers by name, as `record_batch.Records.headers` takes them; each has `rows` values.
+    """Returns names and fields for `record_batch.Records.headers`, with `rows` values each.
 
-    They are of the rows from place `at` on among those of `origin`; None: no headers.
+    `at`: index of the first row among those of `origin`. `origin` None: no headers.
     """
     if origin is None:
         return []
@@ -52,11 +52,11 @@ def marks_of(origin: Origin | None, at: int, rows: int) -> Marks:
 
 
 def check_names(own: RowHeaders | None) -> None:
-    """Raises BadRequest, which names the row, for a header whose name begins as the gateway's do."""
+    """Raises BadRequest, which names the row, for a header whose name has the gateway's prefix."""
     if own is None:
         return
     items = np.flatnonzero(_begins(own.names, _PREFIX.encode()))
-    # Rows have their items one behind the other; those of a row that is null are nobody's.
+    # The items of rows are consecutive; items of a null row belong to no row.
     rows = np.searchsorted(own.starts + own.counts, items, side="right")
     is_somebodys = rows < len(own.starts)
     is_somebodys[is_somebodys] = own.starts[rows[is_somebodys]] <= items[is_somebodys]
@@ -98,7 +98,7 @@ Ask = Callable[[Collection[str]], Coroutine[Any, Any, Mapping[str, bytes]]]
 
 
 class Identities:
-    """Answers each request by a question that was begun after it came; those that come meanwhile share the next one."""
+    """Topic ids that are never older than the call: each call uses a request sent after it, shared with other calls."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
@@ -107,7 +107,7 @@ class Identities:
         self._wanted: set[str] = set()
 
     async def of(self, topics: Collection[str]) -> Mapping[str, bytes]:
-        """Returns the id of each of these topics that is there, 16 bytes, as it is now. Raises what asking raises."""
+        """Returns the current ids, 16 bytes each, of those of these topics that exist. Raises what `ask` raises."""
         if self._next is None:
             self._next = asyncio.create_task(self._asked())
             self._next.add_done_callback(look_at_the_error)

@@ -1,9 +1,9 @@
-"""Chooses the partition of each row (the one it names, its key's by Kafka's own hash, or the turn's), and splits rows.
+"""Chooses each row's partition (explicit, by Kafka's hash of the key, or round-robin), and splits the rows.
 
-The hash is MurmurHash2 by Austin Appleby with the seed of Kafka's Java producer
-(`org.apache.kafka.common.utils.Utils.murmur2`), so that equal keys of other producers meet in one partition. As there,
-an empty key is hashed, and a row without a key goes to the partition of the turn. Each partition gets its records in
-their order; bytes of keys and values are not copied.
+The hash is Austin Appleby's MurmurHash2 with the seed of Kafka's Java producer
+(`org.apache.kafka.common.utils.Utils.murmur2`), so that equal keys of other producers go to the same partition. As
+there, an empty key is hashed, and a null key is not. Rows keep their order within a partition. Keys and values are not
+copied.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,9 +25,9 @@ _WORD = np.uint64(0xFFFFFFFF)
 
 
 def partitions_of(columns: Columns, counts: Mapping[str, int], turn: int) -> I64:
-    """Chooses the partition of each row: int64 (n,). `counts`: how many each topic has. `turn`: of rows without a key.
+    """Returns the partition of each row: int64 (n,).
 
-    Raises as `check_partitions`.
+    `counts`: partitions of each topic. `turn`: for rows without a key, modulo the count. Raises as `check_partitions`.
     """
     most, given = check_partitions(columns, counts), columns.partitions
     keyed = np.where(columns.keys.lengths < 0, turn, murmur2(columns.keys) & 0x7FFFFFFF) % most
@@ -35,9 +35,9 @@ def partitions_of(columns: Columns, counts: Mapping[str, int], turn: int) -> I64
 
 
 def check_partitions(columns: Columns, counts: Mapping[str, int]) -> I64:
-    """Returns how many partitions the topic of each row has: int64 (n,). `counts`: the same by topic.
+    """Returns the partition count of each row's topic: int64 (n,). `counts`: the same by topic.
 
-    Raises NotFound: a topic is not there; BadRequest: a row names a partition that its topic has not. Nothing was
+    Raises NotFound: a topic does not exist; BadRequest: a row names a partition that its topic lacks. Nothing was
     written.
     """
     for topic in columns.topics:
@@ -56,7 +56,7 @@ def check_partitions(columns: Columns, counts: Mapping[str, int]) -> I64:
 
 
 def murmur2(keys: Field) -> I64:
-    """Hashes each key as Kafka's Java producer does: int64 (n,) from 0 to 2^32 − 1, of a null key 0."""
+    """Hashes each key as Kafka's Java producer does: int64 (n,), 0 to 2^32 − 1; 0 for a null key."""
     data, hashes = keys.data.view(), np.zeros(len(keys.lengths), np.int64)
     data.flags.writeable = False
     _murmur2(data, np.ascontiguousarray(keys.starts), np.ascontiguousarray(keys.lengths), hashes)
@@ -91,13 +91,13 @@ def _murmur2(data: U8, starts: I64, lengths: I64, hashes: I64) -> None:
 
 
 def warm_up() -> None:
-    """Compiles the loop, or loads it from the cache."""
+    """Compiles the kernel, or loads it from the cache."""
     murmur2(Field(np.zeros(1, np.uint8), np.zeros(1, np.int64), np.ones(1, np.int64)))
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Holds what one partition gets. `rows`: int64, which rows these are, ascending; `records`: the same, encodable."""
+    """The rows of one partition. `rows`: int64, their indices, ascending; `records`: their records."""
 
     partition: Partition
     rows: I64
@@ -107,15 +107,15 @@ class Share:
 def shares(
     columns: Columns, counts: Mapping[str, int], turn: int, marks: Sequence[tuple[str, Field]] = ()
 ) -> list[Share]:
-    """Splits rows by topic and partition. `counts`, `turn`: as `partitions_of`, which says what it raises.
+    """Splits rows by topic and partition. `counts`, `turn`, errors: as `partitions_of`.
 
-    `marks`: headers by name that each row gets behind its own, a field of n values each.
+    `marks`: names and fields, of n values each, of headers that are added after the rows' own.
     """
     partitions = partitions_of(columns, counts, turn)
     if not len(partitions):
         return []
     places = columns.topic_of * (int(partitions.max()) + 1) + partitions
-    # Numpy sorts numbers of at most 16 bits by radix.
+    # The smallest type: NumPy uses radix sort up to 16 bits.
     order = np.argsort(places.astype(np.min_scalar_type(places.max())), kind="stable")
     edges = np.flatnonzero(np.diff(places[order])) + 1
     found = []

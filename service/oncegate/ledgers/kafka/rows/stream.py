@@ -1,10 +1,10 @@
-"""Turns rows into the batches of a transaction, piece by piece, and returns afterwards where they are.
+"""Encodes rows into the batches of a transaction, piece by piece, and afterwards returns their offsets.
 
-A piece is an Arrow IPC stream, as a request brought it. One is decoded and encoded at a time, in a thread, while the
-batches before it are on their way: a transaction's rows are never in memory as a whole.
+A piece is the Arrow IPC stream of one request. A thread decodes and encodes one piece at a time, while earlier batches
+are in flight: a transaction's rows are never all in memory.
 
-Staged rows that wait for the commit of their batch are kept in memory too, up to a bound: a commit of a usual batch
-then reads nothing back, which would cost as much as encoding the rows.
+Staged rows are also cached in memory, up to a bound, until their batch is committed. The commit of a typical batch then
+reads nothing back, which would cost as much as encoding the rows.
 """
 
 import asyncio
@@ -33,11 +33,11 @@ Piece = bytes | memoryview
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Says where rows go and how. `topic`: of rows without a column of that name; None: all have it.
+    """Destination and encoding of rows.
 
-    `counts`: how many partitions each topic has.
-    `now_ms`: the time of rows that bring none, since 1970. `turn`: of the first piece's rows without a key; each piece
-    has the next one. `origin`: who wrote the rows of all pieces, where records shall say it.
+    `topic`: for rows without the column `topic`; None: all have it. `counts`: partitions of each topic.
+    `now_ms`: timestamp of rows without one, since 1970. `turn`: round-robin position of the first piece's rows without
+    a key; each piece uses the next. `origin`: the producer of all pieces, if the records get headers; else None.
     """
 
     topic: str | None
@@ -52,14 +52,14 @@ Ask = Callable[[Collection[str]], Awaitable[None]]
 
 
 async def _known(_topics: Collection[str]) -> None:
-    """Asks nothing: all topics are known."""
+    """Does nothing: all topics are known already."""
 
 
 class RowStream:
-    """Makes batches of pieces as they come, once; then tells where they lie.
+    """A single-use encoder of pieces into batches.
 
-    `ask`: makes `target.counts` know the topics of a piece, or raises why they cannot be written. `by_row`: keeps which
-    row goes to which partition.
+    `ask`: adds the topics of a piece to `target.counts`, or raises why they cannot be written. `by_row`: records the
+    partition of each row.
     """
 
     def __init__(
@@ -73,17 +73,17 @@ class RowStream:
         self._rows: list[tuple[I64, Partition]] = []
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
-        """Yields each batch, the next piece being encoded once those before it are taken.
+        """Yields the batches of each piece; encodes a piece once all earlier batches are consumed.
 
-        Raises what `pieces` and `ask` raise, and SchemaMismatch, BadRequest, NotFound, TooLarge for rows that fit no
-        record of their topic.
+        Raises the errors of `pieces` and `ask`; SchemaMismatch, BadRequest, NotFound, TooLarge: a row cannot become a
+        record of its topic.
         """
         turn, rows = self._target.turn, 0
         async for piece in self._pieces:
             await self._ask(await self._topics(piece))
             encoded, shared, taken = await asyncio.to_thread(_encoded, piece, self._target, turn, rows)
             self._rows += shared if self._by_row else []
-            # Each is let go of as it is handed over.
+            # `pop` frees each batch as it is consumed.
             encoded.reverse()
             while encoded:
                 batch = encoded.pop()
@@ -92,19 +92,20 @@ class RowStream:
             turn, rows = turn + 1, rows + taken
 
     async def _topics(self, piece: Piece) -> list[str]:
-        """Returns the topics of a piece, whose rows are read only if they name them."""
+        """Returns the topics of a piece; reads its rows only if it has a column `topic`."""
         option = option_of(self._target.topic, pa.ipc.read_schema(pa.py_buffer(piece)))
         return [option] if option is not None else await asyncio.to_thread(lambda: topics_in(*_read(piece)))
 
     @property
     def partitions(self) -> list[Partition]:
-        """Returns the partition of each batch so far."""
+        """Returns the partition of each batch yielded so far."""
         return [partition for partition, _ in self._sent]
 
     def written(self, offsets: Sequence[int]) -> RowPlaces:
-        """Returns the places of the rows, partitions in the order of their first batches. offsets: of each batch.
+        """Returns the offsets of the rows; partitions are in the order of their first batches.
 
-        Records of other producers may be between batches. An offset is −1 if the broker did not return it.
+        `offsets`: the first offset of each batch, −1 if the broker did not return it. Records of other producers may
+        lie between batches.
         """
         ranges: dict[Partition, list[RowRange]] = {}
         for (partition, count), offset in zip(self._sent, offsets, strict=True):
@@ -122,12 +123,12 @@ class RowStream:
 def check_rows(
     schema: Any, batches: Sequence[Any], topic: str | None, counts: Mapping[str, int], origin: Origin | None = None
 ) -> None:
-    """Checks Arrow rows before any effect: whatever a stream would refuse of them later.
+    """Checks Arrow rows for everything that a `RowStream` would refuse, before anything is written.
 
-    `topic`: the option. `counts`, `origin`: as of `Target`.
+    `topic`: the option. `counts`, `origin`: as in `Target`.
 
-    Raises SchemaMismatch, BadRequest as `columns_of`; BadRequest, NotFound as `check_partitions`; BadRequest: a row
-    brings a header of the gateway's; TooLarge: a row fits no batch.
+    Raises SchemaMismatch, BadRequest as `columns_of`; BadRequest, NotFound as `check_partitions`; BadRequest: a row has
+    a header with the gateway's prefix; TooLarge: a row does not fit in a batch.
     """
     columns = columns_of(schema, batches, topic, now_ms=0)
     if origin is not None:
@@ -140,7 +141,7 @@ def check_rows(
 
 
 def option_of(topic: str | None, schema: Any) -> str | None:
-    """Returns the topic of all rows; None: each row names its own."""
+    """Returns the topic of all rows; None: the rows have a column `topic`."""
     return None if "topic" in schema.names else topic
 
 
@@ -152,7 +153,10 @@ def _read(piece: Piece) -> tuple[Any, list[Any]]:
 def _encoded(
     piece: Piece, target: Target, turn: int, rows_before: int
 ) -> tuple[list[Batch], list[tuple[I64, Partition]], int]:
-    """The batches of a piece, which of all rows each partition gets, and how many rows the piece has."""
+    """Encodes a piece; returns its batches, the row indices of each partition, and the number of rows.
+
+    `rows_before`: rows of earlier pieces, which the indices include.
+    """
     schema, batches = _read(piece)
     columns = columns_of(schema, batches, option_of(target.topic, schema), target.now_ms)
     rows = len(columns.times_ms)
@@ -177,10 +181,10 @@ def _too_large(error: RecordTooLarge, row: int) -> TooLarge:
 
 @dataclass
 class StageCache:
-    """Keeps the newest blobs of all ledgers of a process, `bytes_max` together; the oldest go first.
+    """Cache of the newest blobs of all ledgers of a process, up to `bytes_max`; evicts the oldest first.
 
-    Only what an append has written may be put in: under its location it is never other bytes. What is missing here is
-    read from the topic.
+    Only blobs written by an append may be put in: the bytes at a location never change. Missing blobs are read from the
+    topic.
     """
 
     bytes_max: int = 0
@@ -188,7 +192,7 @@ class StageCache:
     _blobs: dict[tuple[str, Location], Piece] = field(default_factory=dict, init=False)
 
     def put(self, ledger: str, at: Location, data: Piece) -> None:
-        """Caches a blob of a ledger, unless it exceeds the bound."""
+        """Caches a blob of a ledger, unless it exceeds `bytes_max`."""
         if len(data) > self.bytes_max or not data:
             return
         self._drop((ledger, at))
@@ -198,11 +202,11 @@ class StageCache:
             self._drop(next(iter(self._blobs)))
 
     def get(self, ledger: str, at: Location) -> Piece | None:
-        """Returns the bytes at a location; None: they are not cached."""
+        """Returns the blob at a location; None: it is not cached."""
         return self._blobs.get((ledger, at))
 
     def drop(self, ledger: str, locations: Iterable[Location]) -> None:
-        """Removes blobs that are not read again."""
+        """Removes blobs that will not be read again."""
         for at in locations:
             self._drop((ledger, at))
 

@@ -1,4 +1,4 @@
-"""Knows the Kafka topics that users' rows go to: how many partitions each has, and whether it can be written now."""
+"""Checks users' Kafka topics: their partition counts, and whether they can be written now."""
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
@@ -20,22 +20,22 @@ from oncegate.ledgers.kafka.topics import Admin, admin_of
 from oncegate.ledgers.kafka.watch import DEFAULT_DEADLINES
 from oncegate.ports import Origin
 
-# A topic is asked about again after so long: Kafka's own clients take up to five minutes.
+# Maximum age of a topic's metadata; Kafka's own clients use five minutes.
 FRESH_S = 30.0
-# How long a topic is left alone whose batches were refused: each try refuses a whole group of requests.
+# Time without writes to a topic that refused a batch: each attempt fails a whole group of requests.
 SUSPENDED_S = 5.0
-# Slower than brokers that a batch of a GiB goes to: what would take a transaction longer at this rate is not begun.
+# Assumed minimum write rate; a transaction that would time out at this rate is refused. Real brokers are faster.
 BYTES_PER_SECOND_MIN = 32 << 20
-# Rows of more than this are checked in a thread.
+# Minimum size of rows that are checked in a thread.
 ASIDE_BYTES = 64 << 10
 _NOTHING = "nothing was written"
 
 
 class UserTopics:
-    """Implements `ports.RowTopics` over a cluster's topics; connects at the first question. Use `close` last.
+    """A `ports.RowTopics` of a Kafka cluster. Connects at the first request; call `close` last.
 
-    `brokers`: as users write them; `own_prefix`: what names of the gateway's own topics begin with; `compression`: of
-    the batches that go to users' topics; `sending_ms`: how long one transaction may be sent.
+    `brokers`: as users write them; `own_prefix`: of the gateway's own topics; `compression`: of batches in users'
+    topics; `sending_ms`: maximum time for sending a transaction.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class UserTopics:
         self._connection = AsyncExitStack()
         self._asked: dict[str, float] = {}
         self._suspended: dict[str, tuple[float, str]] = {}
-        # How many partitions each topic has that was asked about.
+        # Partitions of each topic queried so far.
         self.counts: dict[str, int] = {}
 
     @property
@@ -105,9 +105,10 @@ class UserTopics:
         )
 
     async def ask(self, topics: Collection[str]) -> None:
-        """Learns what is not known, or was asked long ago.
+        """Refreshes missing metadata of topics, and metadata older than `FRESH_S`.
 
-        Raises NotFound, BadRequest; TooLarge: it takes smaller batches; LedgerFull: not writable now.
+        Raises NotFound; BadRequest: the topic is the gateway's own or Kafka's; TooLarge: its size limit is below
+        `BATCH_BYTES`; LedgerFull: it cannot be written now.
         """
         now = now_s()
         for topic in topics:
@@ -121,14 +122,14 @@ class UserTopics:
                 await self._ask(due)
 
     def suspend(self, topics: Collection[str], why: str) -> None:
-        """Refuses writes to topics for `SUSPENDED_S` after a refused batch, then asks about them again."""
+        """Refuses writes to topics for `SUSPENDED_S` after a refused batch, and expires their metadata."""
         until = now_s() + SUSPENDED_S
         for topic in topics:
             self._suspended[topic] = (until, why)
             self._asked.pop(topic, None)
 
     def forget(self, topics: Collection[str]) -> None:
-        """Asks about topics again before the next write: their limits have changed."""
+        """Expires the metadata of topics, after their limits have changed."""
         for topic in topics:
             self._asked.pop(topic, None)
 
@@ -162,14 +163,17 @@ class UserTopics:
         self._asked.update(dict.fromkeys(found, now_s() + FRESH_S))
 
     def _partitions(self, described: Mapping[str, Any]) -> int:
-        """Returns the number of a topic's partitions."""
+        """Returns a topic's partition count.
+
+        Raises NotFound; TopicAuthorizationFailedError; LedgerFull: a partition has no leader.
+        """
         topic, kind = described["topic"], for_code(described["error_code"])
         if kind is UnknownTopicOrPartitionError:
             raise NotFound(f"there is no Kafka topic {topic!r} at {self._brokers}: make it there; {_NOTHING}")
         if kind is TopicAuthorizationFailedError:
             raise kind(topic)
         partitions = described["partitions"]
-        # No leader, or an error of the topic itself; a replica that is away is no reason not to write.
+        # An unavailable replica does not prevent writes.
         lost = [one["partition"] for one in partitions if one["leader"] < 0]
         if lost or not partitions:
             what = f"partitions {', '.join(map(str, lost))} have" if lost else "it has"
@@ -177,8 +181,10 @@ class UserTopics:
         return len(partitions)
 
     async def _require_room(self, admin: Admin, topics: Sequence[str]) -> None:
-        """Raises TooLarge for a topic that takes smaller batches than are written. One that may not be asked passes:
-        its brokers tell at the write, by the same error."""
+        """Raises TooLarge for a topic whose size limit is below `BATCH_BYTES`.
+
+        Without the right to read its settings, the topic passes; the write then fails with the same error.
+        """
         name = "max.message.bytes"
         resources = [ConfigResource(ConfigResourceType.TOPIC, topic, {name: None}) for topic in topics]
         for answer in await admin.describe_configs(resources):
@@ -191,7 +197,7 @@ class UserTopics:
                     )
 
     async def _ids_of(self, topics: Collection[str]) -> Mapping[str, bytes]:
-        """Asks a broker for the ids of topics now. LedgerFull: no broker answers; NotFound."""
+        """Requests the ids of topics from a broker. Raises LedgerFull: no broker answers."""
         async with self._one:
             try:
                 found = await (await self._connected()).topic_ids(topics)

@@ -1,1 +1,1 @@
-"""Holds one namespace's ledger on Kafka: its frames, who owns it, how it is opened, appended to, read and compacted."""
+"""One namespace's ledger on Kafka: ownership, opening, appends, reads and compaction."""

@@ -1,7 +1,8 @@
-"""Takes the output changes of one append apart: what becomes blobs, what is sent as rows, what the catalog notes.
+"""Splits the output changes of one append into blobs, rows to send, and changes of the catalog.
 
-A range that waits for its commit is a blob of the topic `.stages`, one that is published as it is written of
-`.outputs`: what waits goes soon, and archives stay for long. One that is sent as it is written is no blob.
+A range that waits for its commit becomes a blob in topic `.stages`; a range published in the same append becomes one in
+`.outputs`. The topics are separate because staged rows are deleted soon, and archives are kept long. A range sent in
+the same append becomes no blob.
 """
 
 from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
@@ -26,7 +27,7 @@ class _Reading(Protocol):
 
 
 class AppendRanges:
-    """Holds what one append does to outputs. `catalog`: as it is before."""
+    """The output changes of one append. `catalog`: its state before the append."""
 
     def __init__(self, outputs: Sequence[OutputChange], place: KafkaPlace, catalog: Catalog) -> None:
         sent = {one for output in outputs if isinstance(output, SendRanges) for one in output.range_ids}
@@ -45,7 +46,7 @@ class AppendRanges:
         self.sends = [output for output in outputs if isinstance(output, SendRanges)]
         self._streams: list[RowStream] = []
         self._places: list[RowPlaces] = []
-        # What the catalog is to note, with ranges nowhere yet.
+        # Changes of the catalog; the locations of ranges are still NOWHERE.
         self.plan = [change for output in outputs for change in self._planned(output)]
         catalog.check(self.plan)
         stored = [range_id for send in self.sends for range_id in self._stored(send)]
@@ -73,11 +74,11 @@ class AppendRanges:
                 yield change_of(output, lambda _: NOWHERE)
 
     async def batches(self, stages: _Reading, topics: UserTopics, turn: int) -> AsyncGenerator[Batch, None]:
-        """Yields the batches of all blobs, then those of rows; `stages`: reads what waits. `turn`: as of `Target`.
+        """Yields the batches of all blobs, then those of rows. Close it with `aclose`: until then it locks `stages`.
 
-        To be closed with `aclose`: until then nobody else reads stages.
+        `stages`: reads staged rows. `turn`: as in `Target`.
 
-        Raises what reading raises, and what `RowTopics.check` does for rows that do not fit their topic any more.
+        Raises the errors of reading stages, and of `RowTopics.check` for rows that no longer fit their topic.
         """
         for blobs in self._blobs:
             for batch in blobs.batches:
@@ -93,7 +94,7 @@ class AppendRanges:
                         yield batch
 
     async def _pieces(self, send: SendRanges, stages: _Reading) -> AsyncGenerator[Piece, None]:
-        """Yields the rows of a send in order; staged ones are read when they are needed."""
+        """Yields the pieces of a send in order; staged pieces are read on demand."""
         async with aclosing(stages.blobs([self._waiting[one] for one in self._stored(send)])) as stored:
             for range_id in send.range_ids:
                 direct = self._direct.get(range_id)
@@ -101,7 +102,7 @@ class AppendRanges:
 
     @property
     def first_staged(self) -> int | None:
-        """The place of the first output that is written to stages, or read from there; None: there is none."""
+        """Returns the index of the first output written to stages or read from there; None: there is none."""
         return self._first_staged
 
     def first_sent_to(self, partitions: Collection[Partition]) -> int | None:
@@ -113,11 +114,11 @@ class AppendRanges:
 
     @property
     def last_sent(self) -> int | None:
-        """Returns the index of the output whose rows were read last; None: none were."""
+        """Returns the index of the last output whose rows were read; None: none were."""
         return self._send_places[len(self._streams) - 1] if self._streams else None
 
     def changes(self, first_offsets: Sequence[int]) -> list[CatalogChange]:
-        """Returns the changes of the catalog. `first_offsets`: of each batch that `batches` has yielded."""
+        """Returns the changes of the catalog. `first_offsets`: the first offset of each batch from `batches`."""
         ends = [0, *accumulate(len(blobs.batches) for blobs in self._blobs)]
         of_topics = [
             iter(blobs.offsets(first_offsets[first:end]))
@@ -130,14 +131,14 @@ class AppendRanges:
         return located(self.plan, places)
 
     def staged(self, changes: Sequence[CatalogChange]) -> Iterator[tuple[Location, Bytes]]:
-        """Yields what now waits in stages: where each range lies, and its bytes. `changes`: as `changes` made them."""
+        """Yields location and bytes of each newly staged range. `changes`: the result of `changes()`."""
         written = (change.location for change in changes if isinstance(change, Wrote))
         for at, one, topic in zip(written, self._kept, self._topic_of, strict=True):
             if topic == STAGES:
                 yield at, one.data
 
     def sent(self, first_offsets: Sequence[int]) -> list[Sent]:
-        """Returns where rows were sent; `first_offsets` as in `changes`."""
+        """Returns the partitions and offsets of sent rows. `first_offsets`: as in `changes`."""
         at = sum(len(blobs.batches) for blobs in self._blobs)
         found: list[Sent] = []
         for send, stream in zip(self.sends, self._streams, strict=True):
@@ -149,7 +150,7 @@ class AppendRanges:
         return found
 
     def report(self) -> None:
-        """Reports the places of rows to the senders that ask for them. Call it after the commit."""
+        """Reports the offsets of rows to the senders that requested them. Call it after the commit."""
         for send, places in zip(self.sends, self._places, strict=True):
             if send.report is not None:
                 send.report.told(places)

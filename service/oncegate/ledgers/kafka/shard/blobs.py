@@ -1,7 +1,7 @@
-"""Cuts bytes of any length into records, and finds them again by the offset of the first one.
+"""Splits blobs into records, and locates them by the offset of the first record.
 
-Records of one producer's transaction are adjacent among the committed records of a partition. The parts of a blob
-need no numbers therefore: its length tells where it ends.
+The records of a producer's transaction are adjacent among the committed records of a partition. The parts of a blob
+therefore need no numbering: its length determines the last one.
 """
 
 import hashlib
@@ -19,15 +19,15 @@ from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.kafka.transactions.ends import NotWritten
 from oncegate.ledgers.kafka.transactions.sending import Batch
 
-# Of a part; a batch takes 900,000 bytes and a broker by its default a megabyte.
+# Maximum size of a part; a batch holds 900,000 bytes, and a broker accepts a megabyte by default.
 PART_BYTES = 800_000
 Bytes = bytes | memoryview
-# Of locations of ranges: which topic the blob lies in.
+# Topic numbers in the locations of ranges.
 OUTPUTS, STAGES = 0, 1
 
 
 class Blobs:
-    """Holds the batches of several blobs for one partition, in their order. A blob without bytes has no parts."""
+    """Batches of several blobs for one partition, in order. An empty blob has no parts."""
 
     def __init__(self, partition: Partition, blobs: Sequence[Bytes]) -> None:
         parts = [part for blob in blobs for part in _parts(blob)]
@@ -36,13 +36,13 @@ class Blobs:
 
     @property
     def records(self) -> int:
-        """Counts the records: of one partition's transaction they follow one another."""
+        """Returns the number of records, which have consecutive offsets within a transaction."""
         return sum(int(batch.encoded.record_count()) for batch in self.batches)
 
     def offsets(self, first_offsets: Sequence[int]) -> list[int]:
-        """Returns the offset of each blob's first part, by those of the batches; 0 for a blob without bytes.
+        """Returns the offset of each blob's first part; 0 for an empty blob. `first_offsets`: of the batches.
 
-        NotWritten: a broker did not return an offset, so the blob could not be found again.
+        Raises NotWritten: a broker did not return an offset, so the blob cannot be located.
         """
         if any(offset < 0 for offset in first_offsets):
             raise NotWritten("the broker did not say where a record lies")
@@ -54,9 +54,9 @@ class Blobs:
 
 
 def location(offset: int, data: Bytes, sha256: bytes | None = None, topic: int = 0) -> Location:
-    """Returns the location of a blob. `offset`: of its first part; `sha256`: of the data, if it is known.
+    """Returns the location of a blob.
 
-    `topic`: its number in a catalog that names blobs of several topics.
+    `offset`: of its first part. `sha256`: of the data; computed if None. `topic`: `OUTPUTS` or `STAGES`.
     """
     return Location(0, topic, offset, len(data), sha256 or hashlib.sha256(data).digest())
 
@@ -67,7 +67,7 @@ def end_of(at: Location) -> int:
 
 
 def verified(at: Location, data: bytes, where: str) -> bytes:
-    """Returns the blob's bytes; LedgerDamaged: they are not those that were written."""
+    """Returns `data` if it matches the location's length and SHA-256. Raises LedgerDamaged if not."""
     if len(data) != at.length or hashlib.sha256(data).digest() != at.sha256:
         raise LedgerDamaged(f"{where}: the {at.length} bytes from offset {at.offset} on are not those written there")
     return data
@@ -78,7 +78,7 @@ def _parts(blob: Bytes) -> list[Bytes]:
 
 
 class Assembly:
-    """Makes frames of the records of a topic, given in their order. `where`: the topic, for messages."""
+    """Assembles frames from a topic's records, added in order. `where`: the topic, for messages."""
 
     def __init__(self, where: str) -> None:
         self._where = where
@@ -87,7 +87,7 @@ class Assembly:
         self._offset = 0
 
     def add(self, offset: int, value: bytes | None) -> Iterator[Frame]:
-        """Takes the next record; yields the frame that it completes, if any. LedgerDamaged."""
+        """Adds the next record; yields the frame that it completes, if any. Raises LedgerDamaged."""
         if not self._data:
             self._offset, self._wanted_bytes = offset, frame_bytes(value or b"", self._at(offset))
         self._data += value or b""
@@ -98,7 +98,7 @@ class Assembly:
             yield decode_frame(data, self._offset, self._at(self._offset))
 
     def require_whole(self) -> None:
-        """Raises LedgerDamaged where the last frame lacks records."""
+        """Raises LedgerDamaged if the last frame is incomplete."""
         if self._data:
             raise self._damage(self._offset, f"{len(self._data)} of {self._wanted_bytes} bytes of a frame are there")
 
@@ -110,7 +110,10 @@ class Assembly:
 
 
 async def frames_of(found: Reader, place: KafkaPlace, first: int, end: int) -> AsyncGenerator[Frame, None]:
-    """Yields the frames from offset `first` to before `end`; LedgerDamaged, Trimmed, KafkaError, OSError."""
+    """Yields the frames from offset `first`, inclusive, to `end`, exclusive.
+
+    Raises LedgerDamaged, Trimmed, KafkaError, OSError.
+    """
     assembly = Assembly(place.frames.topic)
     async with aclosing(found.records(place.frames, first, end)) as records:
         async for record in records:

@@ -1,4 +1,4 @@
-"""Reads the records of lanes, which clients commit by themselves, from the topic PREFIX.NAMESPACE.direct."""
+"""Reads the records of lanes, which clients commit directly, from topic PREFIX.NAMESPACE.direct."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -14,14 +14,14 @@ from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.kafka.topics import shorten
 from oncegate.ports import LanePlace
 
-# A caller waits for the end, before which a marker stands that nobody is told of.
+# Short, because a caller waits for the end, and the last entry before it is a marker that polls do not return.
 _POLL_MS = 10
 
 
 class DirectTopic:
-    """Implements `ports.DirectRecords` over one namespace's topic. `brokers`: as clients are told them.
+    """A `ports.DirectRecords` of one namespace's topic. `brokers`: the addresses for clients.
 
-    Each partition has a reader of its own, connected when it is read first: one that is held up holds no other.
+    Each partition has its own reader, connected at the first read, so that a blocked partition blocks no other.
     """
 
     partitions = DIRECT_PARTITIONS
@@ -31,7 +31,7 @@ class DirectTopic:
         self._brokers = brokers
         self._topic = direct_topic(place.listed)
         self._readers: dict[int, Reader] = {}
-        # By partition, from where to where no committed record stands: what is decided there stays so.
+        # By partition, an offset range without committed records; it never gets any.
         self._empty: dict[int, tuple[int, int]] = {}
         self._closed = False
 
@@ -40,7 +40,7 @@ class DirectTopic:
         return LanePlace(self._place.listed.ledger, self._brokers, self._topic, partition, own_id)
 
     async def read(self, partition: int, first: int) -> Sequence[tuple[int, bytes]]:
-        """Implements the port's `DirectRecords.read`; one call at a time for each partition."""
+        """Reads as `DirectRecords.read`; only one call at a time per partition."""
         at = Partition(self._topic, partition)
         try:
             if self._closed:
@@ -86,7 +86,7 @@ class DirectTopic:
             raise LedgerFull(f"topic {self._topic} cannot be shortened now: {error!r}") from error
 
     async def close(self) -> None:
-        """Lets go of the connections; who still reads is told LedgerFull."""
+        """Closes the connections; reads still running raise LedgerFull."""
         self._closed = True
         for partition in list(self._readers):
             await self._drop(partition)

@@ -1,4 +1,4 @@
-"""Implements the ledger on Kafka: one append is one transaction of its output ranges and its frame."""
+"""Implements the ledger on Kafka: an append is one transaction with its output ranges and its frame."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
@@ -30,12 +30,12 @@ from oncegate.ledgers.server.replay import Pieces, replayed
 from oncegate.ledgers.snapshotting import Places
 from oncegate.ports import AppendRefused, Chunk, Mark, OutputChange, Replayed, TopicsElsewhere
 
-# Witness and deletions may fail for so long while appends succeed; what stops both is told by the appends.
+# How long maintenance may fail while appends succeed. If appends fail too, they report the error.
 BEHIND_S = 60.0
 
 
 class KafkaLedger(RemoteLedger[Fold]):
-    """Implements `ports.Ledger` and `ports.Outputs` over the topics of one namespace. Made by `KafkaLedgers.open`."""
+    """A `ports.Ledger` and `ports.Outputs` in the topics of one namespace. Created by `KafkaLedgers.open`."""
 
     ENTRIES_BYTES_MAX = ENTRIES_BYTES_MAX
 
@@ -52,22 +52,21 @@ class KafkaLedger(RemoteLedger[Fold]):
         self._proved = opened.ownership.generation
         self._outputs = OutputReadback(place)
         self._stages_to = self._stages_shortened_to = 0
-        # Since when the upkeep fails, and the last frame then.
+        # Start of the current series of maintenance failures, and the last serial at that time.
         self._behind_since: tuple[float, int] | None = None
 
     @property
     def place(self) -> KafkaPlace:
-        """Where it lies."""
         return self._place
 
     @property
     def where(self) -> str:
-        """Names the topic of its frames."""
+        """Returns the topic of its frames."""
         return self._place.where
 
     @property
     def epoch(self) -> int:
-        """The generation of this opening, or of the last start of its producer."""
+        """Returns the generation of this opening, or of its producer's last restart."""
         return self._writer.ownership.generation
 
     async def _append(self, entries: list[bytes], outputs: list[OutputChange]) -> None:
@@ -99,20 +98,20 @@ class KafkaLedger(RemoteLedger[Fold]):
             self._given_up(self._changed(changes))
 
     def _require_stages(self, ranges: AppendRanges) -> None:
-        """Refuses outputs that need the stages while those have no leader, so that other appends do not wait."""
+        """Raises AppendRefused for outputs that need stages without a leader, so that other appends proceed."""
         stages = self._place.stages
         if ranges.first_staged is not None and self._writer.ownership.user_partitions.is_due([stages]):
             why = LedgerFull(f"topic {stages.topic} has no leader, or was not looked at since; nothing was written")
             raise AppendRefused(why, ranges.first_staged)
 
     def _given_up(self, locations: Sequence[Location]) -> None:
-        """Advances the end of the stages that may be deleted, and drops these locations from the cache."""
+        """Drops locations from the cache, and advances the offset up to which stages may be deleted."""
         self._place.stage_cache.drop(self._place.name, locations)
         ends = [end_of(at) for at in locations if at.counter == STAGES]
         self._stages_to = max([self._stages_to, *ends])
 
     def _suspend(self, error: LedgerFull) -> None:
-        """Suspends users' topics whose brokers refused a batch, so that other appends do not wait."""
+        """Suspends users' topics that refused a batch, so that other appends proceed."""
         if isinstance(error.__cause__, NotWritten):
             own = {partition.topic for partition in self._place.partitions}
             refused = {partition.topic for partition in error.__cause__.culprits} - own
@@ -122,7 +121,7 @@ class KafkaLedger(RemoteLedger[Fold]):
             self.topics.suspend(refused, str(error.__cause__))
 
     def _refuse_part(self, error: LedgerFull, ranges: AppendRanges) -> None:
-        """Raises AppendRefused if the appended rows are to blame, and not the brokers."""
+        """Raises AppendRefused if the rows caused the failure, not the brokers."""
         match error.__cause__:
             case RecordTooLarge(culprits=culprits) as cause:
                 refusal = TooLarge(str(cause))
@@ -149,7 +148,7 @@ class KafkaLedger(RemoteLedger[Fold]):
             fold.adopt(compacted, offset)
 
     async def _end_of(self, error: OncegateError) -> OncegateError:
-        """Returns why the ledger ends: records that a newer owner has deleted are no damage."""
+        """Returns the error that ends the ledger: missing records are not damage if a newer owner deleted them."""
         if not isinstance(error, LedgerDamaged):
             return error
         try:
@@ -171,7 +170,7 @@ class KafkaLedger(RemoteLedger[Fold]):
             raise why
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
-        """Implements the port's `Outputs.fetch`; each range's SHA-256 is verified. LedgerFenced, LedgerDown too."""
+        """Returns rows as `Outputs.fetch` does, and verifies each range's SHA-256. Raises LedgerFenced, LedgerDown too."""
         self.end.check()
         try:
             return await self._outputs.rows(self._catalog, topic, partition, offset, max_rows, max_bytes)
@@ -180,8 +179,11 @@ class KafkaLedger(RemoteLedger[Fold]):
             raise
 
     async def keep_up(self) -> None:
-        """Writes the witness, and deletes what a compaction has replaced; what fails is done the next time."""
-        # Not below `_keeping`, which `close` takes behind `_one`.
+        """Writes the rollback check, deletes compacted records, and repairs users' partitions.
+
+        Failures are retried at the next call.
+        """
+        # Before `_keeping` is acquired: `close` acquires it while holding `_one`.
         await self._renew()
         async with self._keeping:
             if self.end.ending is not None:
@@ -199,11 +201,11 @@ class KafkaLedger(RemoteLedger[Fold]):
                 self._fall_behind(error)
 
     async def check_frames(self) -> None:
-        """Raises LedgerDamaged where frames are gone that a next opening needs; LedgerFenced, KafkaError, OSError."""
+        """Raises LedgerDamaged if frames that the next opening needs are missing; LedgerFenced, KafkaError, OSError."""
         reached = self._writer.read_to
         async with reader(self._place.settings) as found:
             lowest, end = await found.bounds(self._place.frames)
-        # Asked first: a deletion of our own comes behind what it follows.
+        # Read after the bounds: our own deletions happen only after `ledger_from` has advanced.
         needed = self._fold.ledger_from
         if lowest > needed or end < reached:
             gone = self._writer.is_gone(
@@ -213,7 +215,10 @@ class KafkaLedger(RemoteLedger[Fold]):
             raise gone
 
     def _fall_behind(self, error: Exception) -> None:
-        """Ends this ownership if only the upkeep fails, for `BEHIND_S`: the next opening reports why."""
+        """Ends this ownership if maintenance has failed for `BEHIND_S` while appends succeeded.
+
+        The next opening then reports the cause.
+        """
         now, serial = now_s(), self._fold.end.serial
         if self._behind_since is None:
             self._behind_since = (now, serial)
@@ -229,7 +234,7 @@ class KafkaLedger(RemoteLedger[Fold]):
             self._witnessed = end.serial
 
     async def _prove(self) -> None:
-        """Proves a generation that began after a failure, once it has written a frame."""
+        """Proves a generation that started after a failure, once it has written a frame."""
         is_due = self._writer.ownership.user_partitions.is_due(self._place.told_by_frames)
         if self._writer.proved > self._proved and not is_due:
             proved = self._writer.proved
@@ -237,7 +242,7 @@ class KafkaLedger(RemoteLedger[Fold]):
             self._proved = proved
 
     async def _renew(self) -> None:
-        """Ends what a lost broker left open in users' topics at once: readers wait there."""
+        """Restarts a worn producer if rows were sent: this ends an open transaction, which blocks users' readers."""
         if not (self._writer.is_worn and self._fold.sent_to):
             return
         async with self._one:
@@ -246,7 +251,7 @@ class KafkaLedger(RemoteLedger[Fold]):
                     await self._dying(self._writer.renew())
 
     async def _shorten_stages(self) -> None:
-        """Deletes stages soon after their commit or abort: they may be all that users write."""
+        """Deletes stages soon after their commit or abort, since they can be the bulk of the data."""
         if self._stages_to <= self._stages_shortened_to:
             return
         stages_to, lowest = self._stages_to, self._catalog.lowest_offset(STAGES)
@@ -256,7 +261,7 @@ class KafkaLedger(RemoteLedger[Fold]):
         self._stages_shortened_to = stages_to
 
     async def _shorten(self) -> None:
-        """Deletes records only after this owner has committed a frame behind those that replace them."""
+        """Deletes compacted records, but only after this owner has committed a frame after their replacement."""
         compacted = self._fold.compacted
         if compacted is None or compacted.position <= self._shortened_to or self._replays:
             return

@@ -1,12 +1,12 @@
-"""Opens a ledger on Kafka, in an order that keeps two owners from both writing.
+"""Opens a ledger on Kafka, in an order that prevents two owners from both writing.
 
-1. The next generation is taken, and every earlier producer is ended (`ownership`).
-2. The list of namespaces gives the witnesses; every frame up to the current end is read.
-3. Key, ledger, chain, compaction and witness are checked.          --- nothing was written up to here ---
-4. The entry of ownership is committed, which proves ownership. Nothing is answered before.
+1. The next generation is allocated, and every earlier producer is fenced (`ownership`).
+2. The rollback checks are taken from the list of namespaces, and every frame up to the current end is read.
+3. Key, ledger, chain, compaction and rollback check are verified.   --- nothing was written up to here ---
+4. The entry of ownership is committed, which proves ownership. No request is answered before.
 
-An owner that was just fenced may trim the topic meanwhile: then it is read again. A standby's replay state is used
-in 2 only if the topic still has its last frame, whose chain covers all frames before it.
+A just fenced owner may truncate the topic during step 2; it is then read again. A standby's replay state is used in
+step 2 only if the topic still has its last frame, whose chain covers all earlier frames.
 """
 
 from collections.abc import Callable
@@ -30,13 +30,13 @@ from oncegate.ledgers.kafka.transactions.guard import Guard
 from oncegate.ledgers.server.holders import Changes
 from oncegate.ledgers.server.replay import require_key, settle
 
-# Each time that a ledger is trimmed while it is read, by one owner that was fenced in between.
+# Attempts to read a ledger that is truncated during the read; a fenced owner can do that once.
 READINGS_MAX = 5
 
 
 @dataclass
 class Opened:
-    """Holds a ledger that was read, checked and owned. `read_to`: the offset up to which its frames were read."""
+    """A ledger that was read, verified and acquired. `read_to`: the end offset of its frames."""
 
     key: bytes
     fold: Fold
@@ -52,8 +52,10 @@ async def open_place(
 
     `warm`: a standby's replay state, which is used and returned if it still matches the topic.
 
-    Raises LedgerDamaged, KeyMismatch: nothing was written. LedgerFenced: another gateway opens it too; LedgerFull,
-    LedgerDown: retry.
+    Raises:
+        LedgerDamaged, KeyMismatch: nothing was written.
+        LedgerFenced: another gateway is opening it too.
+        LedgerFull, LedgerDown: retry.
     """
     ownership = Ownership(place, listed, lead)
     key = place.keys.unwrap(place.listed.key)
@@ -64,7 +66,7 @@ async def open_place(
             fold = await _read_owned(place, listed.listed, ownership, warm)
             require_key(TopicReader(place), place.keys, fold, key)
             read_to = await _own(place, fold, guard, Owned(ownership.generation, place.keys.wrap(key)))
-            # Before older generations are forgotten, which may have left something open there.
+            # Before older generations are proved and forgotten: they may have left transactions open there.
             ownership.user_partitions.look_at(fold.sent_to.take())
             await ownership.user_partitions.heal(place.deadlines.commit_ms / 1000, partial(unwritten, place, fold))
             if not ownership.user_partitions.is_due(place.told_by_frames):
@@ -77,7 +79,7 @@ async def open_place(
 
 
 async def _read_owned(place: KafkaPlace, listed: KafkaListed, ownership: Ownership, warm: Fold | None) -> Fold:
-    """Reads the ledger; apparent damage may be the open transaction of a newer owner: LedgerFenced then."""
+    """Reads the ledger. Raises LedgerFenced for apparent damage that is a newer owner's open transaction."""
     try:
         return await _read(place, listed, warm)
     except LedgerDamaged as error:
@@ -92,7 +94,7 @@ async def _read(place: KafkaPlace, listed: KafkaListed, warm: Fold | None) -> Fo
             await _read_on(place, warm)
             return await _judged(place, listed, warm)
         except (Trimmed, LedgerDamaged):
-            pass  # what the topic itself says is found out below
+            pass  # replay the topic from its beginning instead
     for _ in range(READINGS_MAX):
         fold = Fold(place.listed.ledger, place.frames.topic)
         try:
@@ -110,7 +112,7 @@ async def _judged(place: KafkaPlace, listed: KafkaListed, fold: Fold) -> Fold:
 
 
 async def _read_on(place: KafkaPlace, warm: Fold) -> None:
-    """Applies the frames after a standby's last one; Trimmed: the topic has its last frame no more."""
+    """Applies the frames after a standby's last one. Raises Trimmed: the topic no longer has its last frame."""
     async with reader(place.settings) as found:
         lowest, end = await found.bounds(place.frames)
         async with aclosing(frames_of(found, place, warm.last_offset, end)) as frames:
@@ -124,9 +126,9 @@ async def _read_on(place: KafkaPlace, warm: Fold) -> None:
 
 
 async def read_frames(place: KafkaPlace, fold: Fold, first: int | None = None) -> int:
-    """Applies the frames from offset `first` on, or all, to `fold`; returns the offset up to which it read.
+    """Applies the frames from offset `first` on, or all, to `fold`; returns the end offset.
 
-    Raises LedgerDamaged, Trimmed, KafkaError, OSError: `fold` is of no more use.
+    Raises LedgerDamaged, Trimmed, KafkaError, OSError: `fold` must be discarded.
     """
     async with reader(place.settings) as found:
         lowest, end = await found.bounds(place.frames)
@@ -137,12 +139,15 @@ async def read_frames(place: KafkaPlace, fold: Fold, first: int | None = None) -
 
 
 def _newest(listed: KafkaListed, name: str) -> End | None:
-    """Returns the witness of a namespace with the highest serial; None: it has none."""
+    """Returns the rollback check with the highest serial of a namespace; None: it has none."""
     return max(listed.witnesses.get(name, {}).values(), key=lambda seen: seen.serial, default=None)
 
 
 async def _own(place: KafkaPlace, fold: Fold, guard: Guard, owned: Owned) -> int:
-    """Commits the entry of ownership; returns the offset after it."""
+    """Commits the entry of ownership; returns the offset after it.
+
+    Raises LedgerFenced, LedgerFull: nothing was written. Effect unknown when LedgerDown is raised.
+    """
     before = fold.end
     data, end = encode_frame(place.listed.ledger, before, (), [owned])
     blobs = Blobs(place.frames, [data])
@@ -159,7 +164,7 @@ async def _own(place: KafkaPlace, fold: Fold, guard: Guard, owned: Owned) -> int
 
 
 async def _witness(listed: NamespaceTopic, name: str, fold: Fold, generation: int) -> None:
-    """Writes this generation's witness, then removes those of older generations, which it covers."""
+    """Writes this generation's rollback check, then removes those of older generations, which it covers."""
     end = fold.end
     await listed.witness(name, generation, end)
     for older in [older for older in listed.listed.witnesses.get(name, {}) if older < generation]:

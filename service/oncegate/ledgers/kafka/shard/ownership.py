@@ -1,13 +1,13 @@
-"""Owns a ledger by generations of transactional ids: each opening, and each start after a failure, takes the next one.
+"""Acquires a ledger by generations of transactional ids; each opening and each restart after a failure uses the next.
 
-One id would not do: an abort that meets a partition without a leader counts as complete without its marker there,
-and the next commit of the same id makes the aborted records visible. An id that is never used again cannot do that.
+A single id is not enough. An abort completes without its marker in a partition that has no leader, and the next commit
+of the same id then makes the aborted records visible. An id that is never used again cannot do that.
 
-1. A generation is taken in the list of namespaces before its first use.
+1. A generation is allocated in the list of namespaces before its first use.
 2. Every id from the last proved generation on is started, which fences its producer and ends its transaction.
-3. The id of the generation is started.
-4. The list is read again. A gateway that has taken a later generation since then has started, or will start, this id
-   after 3: this producer is fenced already, or sees the later generation here.
+3. The id of the new generation is started.
+4. The list is read again. A gateway with a later generation starts this id too. Either it does so after step 3, and
+   this producer is fenced; or the later generation is in the list by now, and this gateway sees it.
 """
 
 import asyncio
@@ -22,20 +22,19 @@ from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.kafka.transactions.guard import Guard
 from oncegate.ledgers.server.holders import Changes
 
-# Started at once: each costs a connection and some milliseconds.
+# Concurrent starts; each costs a connection and some milliseconds.
 STARTS_AT_ONCE = 8
 
 
 def generation_of(transactional_id: str) -> int:
-    """Returns the generation of a transactional id."""
     return int(transactional_id.rpartition("/")[2])
 
 
 class Ownership:
-    """Takes generations for one ledger. `generation`: the last that was taken; 0: none.
+    """Generations of one ledger. `generation`: the last one allocated; 0: none.
 
-    `lead`: returns the changes that make this gateway the holder of all ledgers, which are committed together with the
-    generation; none if it is the holder already. Raises LedgerFenced if another gateway is.
+    `lead`: returns the changes that make this gateway the leader, which are committed together with the generation;
+    none if it is the leader already. Raises LedgerFenced if another gateway is.
     """
 
     def __init__(self, place: KafkaPlace, listed: NamespaceTopic, lead: Callable[[KafkaListed], Changes]) -> None:
@@ -46,22 +45,22 @@ class Ownership:
         self._holder = os.urandom(8)
         self.user_partitions = UserPartitions(place.settings)
         self.generation = 0
-        # Whether it had a generation before the one that it takes.
+        # True if this gateway already had a generation of this ledger.
         self._is_owner = False
 
     def _id(self, generation: int) -> str:
         return f"{self._name}/{generation}"
 
     async def begin(self) -> Guard:
-        """Takes the next generation; returns its producer, whose first commit proves ownership.
+        """Allocates the next generation; returns its producer, whose first commit proves ownership.
 
-        Raises LedgerFenced: another gateway has taken a later generation; LedgerFull, KafkaError, OSError,
-        TimeoutError: retry.
+        Raises LedgerFenced: another gateway has a later generation; LedgerFull, KafkaError, OSError, TimeoutError:
+        retry.
         """
         await self._list.change(self._take)
         taken = self._list.listed.generation(self._name)
         if taken.holder != self._holder:
-            # The list was read after the change too: another has taken the number behind ours, and not this one.
+            # The list was read after our change too: another gateway has allocated a later generation meanwhile.
             raise LedgerFenced("another gateway owns this ledger now; nothing was written")
         self._is_owner, self.generation = self.generation > 0, taken.highest
         await self._end_all(range(max(taken.proved, 1), taken.highest))
@@ -76,19 +75,19 @@ class Ownership:
         return guard
 
     async def prove(self, generation: int) -> None:
-        """Records that all generations before this one are ended, once it has committed. Errors as `begin`.
+        """Records that all generations before this one, which has committed, are fenced. Raises as `begin`.
 
-        Not the newest that was taken: that one may have ended none of the earlier ones yet.
+        The newest allocated generation may be a later one, which may have fenced none of the earlier ones yet.
         """
         await self._list.change(lambda listed: self._proved(listed, generation))
 
     async def newer_owner(self) -> bool:
-        """Returns whether another gateway has taken a later generation; KafkaError, OSError, TimeoutError."""
+        """Returns whether another gateway has a later generation. Raises KafkaError, OSError, TimeoutError."""
         async with asyncio.timeout(self._place.deadlines.commit_ms / 1000):
             return (await self._list.refresh()).generation(self._name).highest != self.generation
 
     def _take(self, listed: KafkaListed) -> Changes:
-        """Returns the next generation; nothing if an earlier attempt of ours took it unnoticed."""
+        """Returns the change for the next generation; none if an earlier attempt with a lost answer allocated it."""
         now = listed.generation(self._name)
         if now.holder == self._holder and now.highest > self.generation:
             return []
@@ -107,11 +106,11 @@ class Ownership:
             raise LedgerFenced("another gateway owns this ledger now; nothing was written")
 
     async def _end_all(self, generations: range) -> None:
-        """Starts each of these ids; heals what brokers left open before the epoch is raised, and after.
+        """Starts the id of each generation, and repairs hanging transactions before and after the epochs are raised.
 
-        Users' partitions are known once the frames are read: the coordinators' answers of both times are kept for
-        them. An owner has read the frames, and leaves partitions without a leader to its upkeep: other writes go on
-        meanwhile.
+        Users' partitions are known only once the frames are read; the coordinators' states before and after are kept
+        for them. A gateway that already owned the ledger leaves partitions without a leader to its maintenance, so
+        that other writes proceed.
         """
         ids = [self._id(generation) for generation in generations]
         place = self._place
@@ -120,7 +119,7 @@ class Ownership:
             await markers.heal(ids)
             before = await markers.states(ids)
             self.user_partitions.ended(before)
-            # Frames name those of what was committed alone.
+            # Frames name only the partitions of committed transactions.
             self.user_partitions.look_at(
                 one for state in before for one in state.partitions if one not in place.partitions
             )

@@ -13,9 +13,9 @@ from oncegate.ledgers.keys import Keys
 
 @dataclass(frozen=True, slots=True)
 class KafkaPlace:
-    """Names one ledger. `listed`: its namespace in the list; `settings`: arguments of clients of its brokers.
+    """Location of one ledger. `listed`: its entry in the list of namespaces; `settings`: arguments of Kafka clients.
 
-    `stage_cache`: of all ledgers of the process.
+    `stage_cache`: shared by all ledgers of the process.
     """
 
     namespace: str
@@ -27,41 +27,41 @@ class KafkaPlace:
 
     @property
     def name(self) -> str:
-        """What generations and witnesses are listed under, and transactional ids begin with."""
+        """Returns its name in keys g/ and w/ of the list, which is also the prefix of its transactional ids."""
         return self.listed.name
 
     @property
     def frames(self) -> Partition:
-        """The ledger itself: frames."""
+        """Returns the partition of the frames, which are the ledger itself."""
         return self.partitions[0]
 
     @property
     def where(self) -> str:
-        """Names the topic of its frames."""
+        """Returns the topic of its frames."""
         return self.frames.topic
 
     @property
     def states(self) -> Partition:
-        """What stands in place of compacted entries."""
+        """Returns the partition of the snapshots that replace compacted entries."""
         return self.partitions[1]
 
     @property
     def outputs(self) -> Partition:
-        """What is published as it is written: archives of ids."""
+        """Returns the partition of ranges that are published when written, which are archives of ids."""
         return self.partitions[2]
 
     @property
     def stages(self) -> Partition:
-        """Rows that wait for the commit of their batch."""
+        """Returns the partition of rows whose batch is not committed yet."""
         return self.partitions[3]
 
     @property
     def told_by_frames(self) -> tuple[Partition, Partition]:
-        """Those whose records frames name one by one: by the number of their topic in locations."""
+        """Returns the partitions whose blobs the frames name, indexed by the topic number in locations."""
         return self.outputs, self.stages
 
     @property
     def partitions(self) -> tuple[Partition, Partition, Partition, Partition]:
-        """All of them."""
+        """Returns the partitions of frames, states, outputs and stages."""
         frames, states, outputs, stages = topic_names(self.listed)
         return Partition(frames, 0), Partition(states, 0), Partition(outputs, 0), Partition(stages, 0)

@@ -1,4 +1,4 @@
-"""Reads blobs back from a topic by their locations, and verifies them."""
+"""Reads blobs from a topic by their locations, and verifies them."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
@@ -17,21 +17,18 @@ from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.server.replay import rows_of
 from oncegate.ports import Chunk
 
-# Records between two blobs that are read and thrown away rather than looked up anew.
+# Gap between two blobs up to which records are read and discarded instead of seeking.
 GAP_RECORDS = 1_000
-# What is kept of a location beside the topic; None: nothing.
+# Returns the cached bytes of a location; None: they are not cached.
 Cached = Callable[[Location], Bytes | None]
 
 
 def _none(_at: Location) -> None:
-    """Keeps nothing."""
+    """A cache that is always empty."""
 
 
 class Readback:
-    """Reads blobs of one partition, one call at a time. Use `close` last.
-
-    `cached`: returns the bytes written at a location if they are known, so that they are not read.
-    """
+    """Reader of the blobs of one partition, one call at a time. Call `close` last. `cached`: cache of blobs."""
 
     def __init__(self, settings: Mapping[str, Any], partition: Partition, cached: Cached = _none) -> None:
         self._reader = Reader(settings)
@@ -40,14 +37,14 @@ class Readback:
         self._one = asyncio.Lock()
 
     async def close(self) -> None:
-        """Closes the connections once the current read has ended."""
+        """Closes the connections after the current read."""
         async with self._one:
             await self._reader.stop()
 
     async def blobs(self, locations: Sequence[Location]) -> AsyncGenerator[Bytes, None]:
-        """Yields the bytes at each location in order; to be closed with `aclose`.
+        """Yields the blob at each location, in order. Close it with `aclose`.
 
-        Raises LedgerDamaged: they are not those that were written, or were deleted; LedgerDown: not reached.
+        Raises LedgerDamaged: a blob differs from the one written, or was deleted; LedgerDown: no broker answers.
         """
         async with self._one:
             try:
@@ -60,7 +57,7 @@ class Readback:
                 raise LedgerDown(f"topic {self._partition.topic} cannot be read now: {error!r}") from error
 
     async def _found(self, locations: Sequence[Location]) -> AsyncGenerator[Bytes, None]:
-        """Yields cached bytes as they come, and reads the others between them at once."""
+        """Yields the blobs in order; uncached ones between two cached ones are read together."""
         missing: list[Location] = []
         for at in (*locations, None):
             data = None if at is None else self._cached(at)
@@ -83,26 +80,25 @@ class Readback:
                     yield verified(at, await _blob(records, at), self._partition.topic)
 
     async def all(self, locations: Sequence[Location]) -> list[Bytes]:
-        """Returns the bytes at each location, in their order. Errors as `blobs`."""
+        """Returns the blob at each location, in order. Raises as `blobs`."""
         return [data async for data in self.blobs(locations)]
 
 
 class OutputReadback:
-    """Reads the ranges of a namespace back, whichever of its topics they lie in. Use `close` last."""
+    """Reader of a namespace's ranges, from either topic. Call `close` last."""
 
     def __init__(self, place: KafkaPlace) -> None:
         self.stages = Readback(place.settings, place.stages, partial(place.stage_cache.get, place.name))
         self._by_topic = {OUTPUTS: Readback(place.settings, place.outputs), STAGES: self.stages}
 
     async def close(self) -> None:
-        """Lets go of the connections."""
         for reading in self._by_topic.values():
             await reading.close()
 
     async def rows(
         self, catalog: Catalog, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int
     ) -> list[Chunk]:
-        """Returns published rows as `Outputs.fetch` does, by what `catalog` says; errors as `blobs`, OffsetTrimmed."""
+        """Returns published rows as `Outputs.fetch` does, located by `catalog`. Raises as `blobs`; OffsetTrimmed."""
         return await rows_of(catalog, (topic, partition, offset, max_rows, max_bytes), self._all)
 
     async def _all(self, locations: Sequence[Location]) -> list[Bytes]:
@@ -114,7 +110,7 @@ class OutputReadback:
 
 
 def _runs(locations: Sequence[Location]) -> list[list[Location]]:
-    """Cuts locations where going on to the next one would mean going back, or reading much for nothing."""
+    """Splits locations into runs that one sequential read covers, without going back or reading large gaps."""
     runs: list[list[Location]] = []
     before = None
     for at in locations:
@@ -126,7 +122,7 @@ def _runs(locations: Sequence[Location]) -> list[list[Location]]:
 
 
 async def _blob(records: AsyncIterator[Record], at: Location) -> bytes:
-    """The values of the records from the location's offset on, until its length is reached or they end."""
+    """Returns the values of records from the location's offset on, until its length is reached or records end."""
     found = bytearray()
     while len(found) < at.length and (record := await anext(records, None)) is not None:
         if record.offset >= at.offset:

@@ -1,4 +1,4 @@
-"""Reads a ledger's topics, and holds the replay state of their frames and the partitions that rows were sent to."""
+"""Defines the replay state of a ledger on Kafka, and a reader of its topics."""
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, contextmanager
@@ -19,20 +19,20 @@ from oncegate.ledgers.server.replay import Bytes
 
 
 class Fold(FramesFold):
-    """Holds the replay state of the frames. `where`: the topic of the ledger; offsets are those of first records."""
+    """Replay state of the frames. `where`: the ledger's topic. A frame's offset is that of its first record."""
 
     def __init__(self, ledger: bytes, where: str) -> None:
         super().__init__(ledger, f"topic {where}")
-        # Where rows of users were sent to, since somebody looked at what was left open there.
+        # Partitions that rows were sent to since they were last drained for the repair of open transactions.
         self.sent_to = NewestPartitions()
 
     def take_sent(self, change: Sent) -> None:
-        """Notes where rows of users were sent to."""
+        """Records the partition that users' rows were sent to."""
         self.sent_to.add([Partition(change.topic, change.partition)])
 
 
 class TopicReader:
-    """Implements `replay.LedgerReader` over the topics of one ledger, each time by connections of its own."""
+    """A `replay.LedgerReader` of one ledger's topics; each call uses its own connections."""
 
     mend = "put the topic back from a copy"
 
@@ -51,7 +51,7 @@ class TopicReader:
             raise LedgerDown(f"{self.where} cannot be read now: {error!r}") from error
 
     async def frames(self, offset: int, serial: int) -> AsyncGenerator[Frame, None]:
-        """Implements the protocol's `LedgerReader.frames`; Trimmed, KafkaError, OSError."""
+        """Yields frames as `LedgerReader.frames` does. Raises Trimmed, KafkaError, OSError."""
         async with reader(self._place.settings) as committed:
             _, end = await committed.bounds(self._place.frames)
             async with aclosing(frames_of(committed, self._place, offset, end)) as frames:
@@ -59,7 +59,7 @@ class TopicReader:
                     yield frame
 
     async def pieces(self, locations: Sequence[Location]) -> AsyncGenerator[Bytes, None]:
-        """Implements the protocol's `LedgerReader.pieces`; LedgerDown: not reached."""
+        """Yields blobs as `LedgerReader.pieces` does. Raises LedgerDown: no broker answers."""
         states = Readback(self._place.settings, self._place.states)
         try:
             async with aclosing(states.blobs(locations)) as blobs:

@@ -1,4 +1,4 @@
-"""Decides which records that brokers left open may be aborted: those that no frame of the ledger names."""
+"""Decides which hanging records may be aborted: those that no frame of the ledger names."""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import aclosing
@@ -20,24 +20,26 @@ _NONE = 1 << 63
 
 
 class NamedRecords:
-    """Tells which of some records no frame names, where the frames that are kept prove it: all of them are to be taken.
+    """The records named by a ledger's retained frames, which proves for other records that no frame names them.
 
-    A ledger has one writer at a time. So rows lie in a partition in the order of their frames, and frames follow one
-    another by generations: a frame that is not among those kept stands before all of them. `asked`: of each
-    transaction, the partition and the offset of its first record there. `own`: the ledger's own, as locations count
-    them.
+    All retained frames must be added with `take`. A ledger has one writer at a time: the rows in a partition are in the
+    order of their frames, and frames are in the order of their generations. A frame that is no longer retained
+    therefore precedes all retained ones.
+
+    `asked`: partition and first offset of each transaction in question. `own`: the ledger's own partitions, by the
+    topic number in locations.
     """
 
     def __init__(self, asked: Collection[tuple[Partition, int]], own: Sequence[Partition] = ()) -> None:
         self._asked = set(asked)
         self._own = own
         self._named: set[tuple[Partition, int]] = set()
-        # The lowest offset that is named of each partition that is asked about; −1: one that brokers did not tell.
+        # Lowest named offset of each partition in `asked`; −1: the brokers did not return an offset.
         self._lowest = {partition: _NONE for partition, _ in asked}
         self._oldest_generation = _NONE
 
     def take(self, frame: Frame) -> None:
-        """Notes what a frame names."""
+        """Adds the records that a frame names, and its generation."""
         for change in frame.body.changes:
             if isinstance(change, Owned):
                 self._oldest_generation = min(self._oldest_generation, change.generation)
@@ -52,7 +54,7 @@ class NamedRecords:
             self._named |= self._asked.intersection([(partition, offset)])
 
     def lacks(self, partition: Partition, offset: int, generation: int) -> bool:
-        """Whether no frame was ever written for the record there, which that generation wrote."""
+        """Returns True if it is proved that no frame names the record at `offset`, written by `generation`."""
         lowest = self._lowest[partition]
         if (partition, offset) in self._named or lowest < 0:
             return False
@@ -60,10 +62,10 @@ class NamedRecords:
 
 
 async def unwritten(place: KafkaPlace, fold: Fold, asked: Mapping[Open, str]) -> Collection[Open]:
-    """Returns those of open transactions that no frame names, where the frames that are kept prove it.
+    """Returns the open transactions for which the retained frames prove that no frame names them.
 
-    `asked`: each with its transactional id, whose producer was followed before: all that it committed is below the end
-    that brokers tell now. Raises Unreadable, KafkaError, OSError: not now.
+    `asked`: open transactions and their transactional ids. Their producers must be fenced already, so that all they
+    committed is below the end read now. Raises Unreadable, KafkaError, OSError: retry later.
     """
     first_ones = [(one.partition, one.first_offset) for one in asked]
     named, known = NamedRecords(first_ones, place.told_by_frames), fold.end.serial
@@ -77,7 +79,7 @@ async def unwritten(place: KafkaPlace, fold: Fold, asked: Mapping[Open, str]) ->
 
 
 async def _take_all(place: KafkaPlace, first: int, named: NamedRecords) -> Frame | None:
-    """Gives `named` all frames from an offset on, and returns the last; LedgerDamaged where one is missing."""
+    """Adds all frames from an offset on to `named`; returns the last one. Raises LedgerDamaged: one is missing."""
     last: Frame | None = None
     async with reader(place.settings) as found:
         _, end = await found.bounds(place.frames)

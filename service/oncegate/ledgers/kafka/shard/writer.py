@@ -1,8 +1,8 @@
 """Writes frames in Kafka transactions, and resolves transactions whose outcome is unknown.
 
-committed      the frame is the ledger's last one
-not written    refused for certain; the next transaction uses the next generation of the transactional id
-in doubt       resolved at once: the next generation ends the transaction, then what was committed is read
+committed      the frame is the last one of the ledger
+not written    certainly refused; the next transaction uses the next generation of the transactional id
+in doubt       resolved at once: the next generation ends the transaction, then the committed frames are read
 fenced         another gateway owns the ledger
 """
 
@@ -29,26 +29,31 @@ _SPAN = {"messaging.system": "kafka", "messaging.operation.type": "send"}
 
 
 class FrameWriter:
-    """Writes one ledger's frames, one call at a time. `fold` has each frame once it is written."""
+    """Writer of one ledger's frames, one call at a time. `fold` includes each frame once it is written."""
 
     def __init__(self, place: KafkaPlace, opened: Opened) -> None:
         self._place = place
         self.fold: Fold = opened.fold
         self.ownership: Ownership = opened.ownership
         self._guard: Guard = opened.guard
-        # The offset behind what was read or written of the frames' topic.
+        # End offset of the frames read or written so far.
         self.read_to = opened.read_to
-        # The last generation that a frame was written in: those before it are ended.
+        # The last generation that wrote a frame; all earlier ones are fenced.
         self.proved = opened.ownership.generation
 
     async def write(self, batches: Batches, entries: Sequence[bytes], changes_of: ChangesOf) -> int | None:
-        """Commits `batches` and after them a frame of `entries`; `changes_of` gets the first offset of each batch.
+        """Commits `batches` and then a frame of `entries` and changes. `changes_of`: gets each batch's first offset.
 
         Returns the offset of the frame's first record. None: the frame was read back, and `fold` has applied it
         except for the changes of the catalog, which the caller applies.
 
-        Raises LedgerFull, LedgerFenced: nothing was written; LedgerDown: unknown; LedgerDamaged: earlier frames are
-        gone. After the last three this writer is of no more use.
+        Raises:
+            LedgerFull: nothing was written; retry.
+            LedgerFenced: nothing was written.
+            LedgerDown: effect unknown.
+            LedgerDamaged: earlier frames are missing.
+
+        After the last three this writer must be discarded.
         """
         before = self.fold.end
         written: list[tuple[Blobs, End, int]] = []
@@ -63,7 +68,7 @@ class FrameWriter:
             with child("kafka transaction", _SPAN):
                 first_offsets = await guard.commit(batches, frame)
         except (NotWritten, Rejected, LedgerFull) as error:
-            # Not by the brokers: rows that fitted their topic when they were taken, and do not now.
+            # Rejected and LedgerFull come from rows that no longer fit their topic, not from the brokers.
             raise await self._refusal(error) from error
         except InDoubt as error:
             await self._decide(written[0][1], error)
@@ -72,7 +77,7 @@ class FrameWriter:
         try:
             (offset,) = blobs.offsets(first_offsets[before_it:])
         except NotWritten:
-            # It is committed, and was sent twice: the broker took the first and did not say where it lies.
+            # It is committed; it was sent twice, and the broker did not return the offset of the first copy.
             await self._read_on()
             return None
         self._require_grown(offset)
@@ -84,7 +89,7 @@ class FrameWriter:
     async def write_blob(self, blobs: Blobs) -> list[int]:
         """Commits blobs that no frame names yet; returns the offset of each.
 
-        LedgerFull: the outcome is unknown, but nothing names them; LedgerFenced.
+        Raises LedgerFenced; LedgerFull: they may be written, but nothing refers to them.
         """
         guard = await self._ready()
         try:
@@ -96,11 +101,11 @@ class FrameWriter:
 
     @property
     def is_worn(self) -> bool:
-        """Whether the next write takes another producer."""
+        """True if the next write needs another producer."""
         return self._guard.is_worn
 
     async def renew(self) -> None:
-        """Starts another producer now; LedgerFull: the brokers cannot be reached, LedgerFenced."""
+        """Replaces a worn producer now. Raises LedgerFenced; LedgerFull: the brokers cannot be reached."""
         await self._ready()
 
     async def close(self) -> None:
@@ -108,7 +113,7 @@ class FrameWriter:
         await self._guard.close()
 
     async def _ready(self) -> Guard:
-        """Returns the producer: of the next generation if the last transaction failed or a broker was lost."""
+        """Returns the producer; first replaces it by one of the next generation if it is worn."""
         if self._guard.is_worn:
             await self._guard.close()
             try:
@@ -118,12 +123,12 @@ class FrameWriter:
         return self._guard
 
     async def _begin(self) -> None:
-        """Starts the next generation; the upkeep then looks at the users' partitions that earlier ones wrote to."""
+        """Starts the next generation, and queues users' partitions of earlier ones for repair by the maintenance."""
         self._guard = await self.ownership.begin()
         self.ownership.user_partitions.look_at(self.fold.sent_to.take())
 
     async def _refusal(self, error: Exception) -> LedgerFull | LedgerFenced:
-        """Returns the error for an append that was not written: the list of namespaces has a newer owner, or not."""
+        """Returns the error for an append that was not written: LedgerFenced if there is a newer owner."""
         try:
             if await self.ownership.newer_owner():
                 return LedgerFenced(f"another gateway owns this ledger now; {_RETRY}")
@@ -132,13 +137,16 @@ class FrameWriter:
         return LedgerFull(f"the brokers did not take it ({error}); {_RETRY}")
 
     async def _decide(self, end: End, doubt: InDoubt) -> None:
-        """Returns if the frame that ends at `end` was written; raises LedgerFull, LedgerFenced if it was not."""
+        """Resolves a transaction in doubt; returns if the frame that ends at `end` was written.
+
+        Raises LedgerFull, LedgerFenced: it was not written; LedgerDown: still unknown; LedgerDamaged.
+        """
         fenced: LedgerFenced | None = None
         try:
             try:
                 await self._begin()
             except LedgerFenced as error:
-                fenced = error  # who came later ends that transaction
+                fenced = error  # the newer owner ends that transaction
             await self._read_on()
         except (KafkaError, OSError, LedgerFull) as error:
             raise LedgerDown(f"unknown whether it was written: {doubt}, and then {error!r}; open it anew") from error
@@ -146,12 +154,12 @@ class FrameWriter:
             raise fenced or LedgerFull(f"the brokers did not take it ({doubt}); {_RETRY}")
 
     async def _read_on(self) -> None:
-        """Reads what was committed since; LedgerDown, LedgerDamaged."""
+        """Applies the frames committed since `read_to` to `fold`. Raises LedgerDown, LedgerDamaged."""
         try:
             try:
                 end = await read_frames(self._place, self.fold, self.read_to)
             except LedgerDamaged as error:
-                # Somebody else writes there now: of his open transaction the end cuts a frame.
+                # A newer owner may be writing: the end then cuts a frame of its open transaction.
                 if await self.ownership.newer_owner():
                     raise LedgerDown(f"another gateway owns {self._place.frames.topic} now; open it anew") from error
                 raise
@@ -159,16 +167,16 @@ class FrameWriter:
             raise LedgerDown(f"{self._place.frames.topic} cannot be read on: {error!r}; open it anew") from error
         self._require_grown(end)
         self.read_to = end
-        # Changes that were read are the caller's own: it applies them, or another owner's, and this ledger is dead.
+        # The changes are either the caller's, which applies them itself, or another owner's, which ends this ledger.
         self.fold.pending = []
 
     def _require_grown(self, offset: int) -> None:
-        """Raises LedgerDamaged if the topic continues below its last known offset: offsets of one topic only grow."""
+        """Raises LedgerDamaged if the topic continues below its last known offset: offsets never decrease."""
         if offset < self.read_to:
             raise self.is_gone(f"goes on at offset {offset} and had reached {self.read_to}: it was made anew or cut")
 
     def is_gone(self, what: str) -> LedgerDamaged:
-        """Returns the error for frames missing from a serving ledger; what it was about to write may be there."""
+        """Returns the error for frames missing from an open ledger. Effect of the current write: unknown."""
         return LedgerDamaged(
             f"topic {self._place.frames.topic} {what}; nothing more is answered, put the topics of this namespace back "
             "from a copy"
