@@ -1,7 +1,7 @@
 """Computes the topics, ACLs and transactional ids that ledgers on Kafka need from their brokers.
 
-They follow from the ledger's URL and the names of its namespaces. They are printed as commands of Kafka's own tools,
-or checked one by one without side effects. Brokers report a client's rights on topics in Metadata; rights on
+All of them follow from the ledger's URL and the names of its namespaces. The plan is printed as commands of Kafka's own
+tools, or checked item by item without side effects. Brokers report a client's rights on topics in Metadata; rights on
 transactional ids are probed with a request that the broker must refuse.
 """
 

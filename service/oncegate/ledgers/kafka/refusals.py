@@ -26,7 +26,7 @@ _EXPIRED, _OTHER_HOST, _OTHER_ADDRESS = 10, 62, 64
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A refused resource. `mend`: what an operator has to do; `topics`: the refused topics."""
+    """A refused resource. `mend`: instructions for the operator; `topics`: the refused topics."""
 
     resource: str
     mend: str
@@ -37,7 +37,7 @@ class Refusal:
 
 
 class BrokersRefuse(KafkaError):  # type: ignore[misc]
-    """The brokers refuse this client; the text says what to do. Nothing was written or changed."""
+    """The brokers refuse this client; the text names the resource and a remedy. Nothing was written or changed."""
 
     def __str__(self) -> str:
         return str(self.args[0])

@@ -170,7 +170,7 @@ class _Password(str):
 
 
 def credentials_of(settings: Mapping[str, Any]) -> Credentials:
-    """Returns the `Credentials` behind a connection's keyword arguments; empty ones if they come from no file."""
+    """Returns the `Credentials` attached to a connection's keyword arguments; empty ones if there are none."""
     for name in ("sasl_plain_password", "ssl_context"):
         found = getattr(settings.get(name), "credentials", None)
         if isinstance(found, Credentials):

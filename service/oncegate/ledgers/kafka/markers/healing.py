@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class MarkersLost(KafkaError):  # type: ignore[misc]
-    """A hanging transaction that cannot be repaired; the text names it and says what an operator can do."""
+    """A hanging transaction that cannot be repaired; the text names it and a remedy for the operator."""
 
 
 class Healing:

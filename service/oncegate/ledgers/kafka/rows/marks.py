@@ -8,7 +8,7 @@ oncegate-epoch     the producer's epoch, 8 bytes, unsigned
 oncegate-seq       the record's sequence, 8 bytes, unsigned
 oncegate-digest    the payload's digest, 4 bytes, little-endian as in the ledger; absent for rows without one
 
-They follow the row's own headers. A row must not have a header whose name begins with their prefix.
+The row's own headers come first. A row must not have a header whose name begins with this prefix.
 
 Deleting and recreating a topic changes its id. Concurrent callers share one request for the ids of topics. A request
 sent before a call is not used for it, since the topic may have been recreated in between.

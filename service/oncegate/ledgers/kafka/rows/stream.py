@@ -104,8 +104,8 @@ class RowStream:
     def written(self, offsets: Sequence[int]) -> RowPlaces:
         """Returns the offsets of the rows; partitions are in the order of their first batches.
 
-        `offsets`: the first offset of each batch, −1 if the broker did not return it. Records of other producers may
-        lie between batches.
+        `offsets`: the first offset of each batch, −1 if the broker did not return it. Batches may be separated by
+        records of other producers.
         """
         ranges: dict[Partition, list[RowRange]] = {}
         for (partition, count), offset in zip(self._sent, offsets, strict=True):

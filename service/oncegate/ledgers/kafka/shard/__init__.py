@@ -1,1 +1,1 @@
-"""One namespace's ledger on Kafka: ownership, opening, appends, reads and compaction."""
+"""The ledger of a namespace on Kafka: ownership, opening, appends, reads and compaction."""

@@ -170,7 +170,7 @@ class KafkaLedger(RemoteLedger[Fold]):
             raise why
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
-        """Returns rows as `Outputs.fetch` does, and verifies each range's SHA-256. Raises LedgerFenced, LedgerDown too."""
+        """Returns rows as `Outputs.fetch` does, verifying each range's SHA-256. Raises LedgerFenced, LedgerDown too."""
         self.end.check()
         try:
             return await self._outputs.rows(self._catalog, topic, partition, offset, max_rows, max_bytes)

@@ -6,8 +6,8 @@ of the same id then makes the aborted records visible. An id that is never used 
 1. A generation is allocated in the list of namespaces before its first use.
 2. Every id from the last proved generation on is started, which fences its producer and ends its transaction.
 3. The id of the new generation is started.
-4. The list is read again. A gateway with a later generation starts this id too. Either it does so after step 3, and
-   this producer is fenced; or the later generation is in the list by now, and this gateway sees it.
+4. The list is read again. A gateway with a later generation starts this id too. If it does so after step 3, this
+   producer is fenced. If it did so before, the list read in this step contains the later generation.
 """
 
 import asyncio

@@ -77,7 +77,7 @@ class FrameWriter:
         try:
             (offset,) = blobs.offsets(first_offsets[before_it:])
         except NotWritten:
-            # It is committed; it was sent twice, and the broker did not return the offset of the first copy.
+            # The frame is committed. Its batch was sent twice, and the broker did not return the first copy's offset.
             await self._read_on()
             return None
         self._require_grown(offset)

@@ -2,7 +2,7 @@
 
 * NotWritten            nothing of it becomes visible, once the next producer of the same id has started
   - Fenced                a newer producer has this id; all later transactions fail too
-  - Refused               fails until an operator does what the text says
+  - Refused               all later transactions fail too until an operator acts
   - Throttled             a quota made the brokers too slow
   - RecordTooLarge        a batch exceeds a partition's size limit
 * InDoubt               unknown whether it was committed
@@ -29,7 +29,7 @@ class Fenced(NotWritten):
 
 
 class Refused(NotWritten):
-    """Nothing was written, and later transactions fail too until an operator does what the text says.
+    """Nothing was written, and later transactions fail too until an operator follows the text.
 
     A right is missing, or brokers and client do not trust each other. `culprits`: partitions whose topic lacks a right.
     """
@@ -44,7 +44,7 @@ class RecordTooLarge(NotWritten):
 
 
 class NotStarted(KafkaError):  # type: ignore[misc]
-    """The brokers refuse this producer until an operator does what the text says.
+    """The brokers refuse this producer until an operator follows the text.
 
     An earlier transaction in doubt remains in doubt.
     """

@@ -64,7 +64,7 @@ class Guard:
         Only a commit proves that this is the newest producer.
 
         Raises, and closes the guard:
-            NotStarted: the brokers refuse it: a password, a certificate or a right is missing; the text says which.
+            NotStarted: the brokers refuse it; the text names the missing right, password or certificate.
             KafkaError, OSError, TimeoutError: the brokers cannot be reached, or failed.
         """
         until = now_s() + self._deadlines.start_ms / 1000
