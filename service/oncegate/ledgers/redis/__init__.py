@@ -1,1 +1,1 @@
-"""Ledgers on a Redis server: frames, rows and saved states in streams, one set of keys a ledger."""
+"""Ledgers on a Redis server: streams of frames, rows and snapshots, with separate keys for each ledger."""

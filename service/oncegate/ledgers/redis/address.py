@@ -1,21 +1,21 @@
-"""Reads the URL of ledgers on Redis: redis://HOST:PORT/PREFIX[?OPTION=VALUE&...]; rediss:// is the same over TLS.
+"""Parses the URL of ledgers on Redis: redis://HOST:PORT/PREFIX[?OPTION=VALUE&...]; rediss:// uses TLS.
 
-master_key       a file with 32 bytes, or 64 hexadecimal digits, that the namespaces' keys are wrapped with
-old_master_key   the file before it, while master keys are changed
-bare_key=yes     namespaces' keys stand unwrapped on the server: whoever reads it can tell which ids are known
-no_witness=yes   without --witness: what the server loses while no gateway runs is seen by nobody
-wait_replicas    replicas that have an append before it is acknowledged (0)
-wait_ms          what they may take (1000)
-reply_ms         what the server may take to answer (5000); also to connect
-takeover_ms      without a word from the gateway that owns them, after which a standby takes over (10000)
-outputs          streams: rows of topics are kept on the server; none: only claims are, and rows are refused (streams)
-runs             a folder on this machine for what memory need not hold; without it, all is in memory
-db               the number of the server's database (0)
-user             the user's name
-password_file    a file that holds the password, in one line: never in the URL
-ssl_cafile       the authorities that may sign the server's certificate, as PEM (those that this machine trusts)
+master_key       file with the key that wraps the namespaces' keys: 32 bytes, or 64 hexadecimal digits
+old_master_key   previous master key, set while the master key is rotated
+bare_key=yes     stores the namespaces' keys unwrapped: anyone who can read the server can test which ids exist
+no_witness=yes   runs without --witness: data that the server loses while no gateway runs is not noticed
+wait_replicas    number of replicas that must have an append before it is acknowledged (0)
+wait_ms          timeout for these replicas (1000)
+reply_ms         timeout for an answer of the server, and for connecting (5000)
+takeover_ms      silence of the owning gateway after which a standby takes over (10000)
+outputs          streams: the server stores rows of topics; none: it stores only claims, and rows are refused (streams)
+runs             local folder for the part of the index that memory need not hold; without it, all is in memory
+db               number of the server's database (0)
+user             user name
+password_file    file with the password, in one line; the URL never contains it
+ssl_cafile       CAs that may sign the server's certificate, as PEM (default: the system's)
 ssl_certfile     this client's certificate, as PEM
-ssl_keyfile      its key
+ssl_keyfile      the certificate's key
 """
 
 import re
@@ -29,7 +29,7 @@ from oncegate.core.errors import BadRequest
 from oncegate.ledgers.url_options import any_number, file, folder, number, require_keys, yes
 
 _SERVER = re.compile(r"(?:([A-Za-z0-9._-]+)|\[([0-9A-Fa-f:.]+)\]):([0-9]{1,5})")
-# Not a number alone, which other clients take for a database.
+# Begins with a letter: other clients interpret a number as the database.
 _PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _EXAMPLE = "redis://localhost:6379/oncegate?master_key=/etc/oncegate/master.key"
 OUTPUTS = ("streams", "none")
@@ -38,7 +38,7 @@ _OF_TLS = ("ssl_cafile", "ssl_certfile", "ssl_keyfile")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Says where ledgers on Redis are, and how they are kept. `shown`: what log lines say of it."""
+    """Location and options of ledgers on Redis. `shown`: the form for log lines."""
 
     host: str
     port: int
@@ -68,16 +68,16 @@ class Address:
 
     @property
     def claims_only(self) -> bool:
-        """Returns whether rows are refused."""
+        """True if rows are refused."""
         return self.outputs == "none"
 
     @property
     def runs_folder(self) -> Path | None:
-        """Returns the folder of these ledgers' runs: prefixes may share the one above it."""
+        """Returns the runs folder of this prefix, a sub-folder of `runs`, which prefixes may share."""
         return None if self.runs is None else self.runs / self.prefix
 
     def password(self) -> str | None:
-        """Reads the password from its file; BadRequest: it cannot be read."""
+        """Reads the password from its file. Raises BadRequest: it cannot be read."""
         if self.password_file is None:
             return None
         try:
@@ -87,12 +87,12 @@ class Address:
 
 
 def parse_address(place: str, tls: bool = False) -> Address:
-    """Reads what follows `redis:` or `rediss:`. BadRequest: what is wrong with it, and how it is written."""
+    """Parses the part of a URL after `redis:` or `rediss:`. Raises BadRequest: it is invalid."""
     where, _, query = place.partition("?")
     server, slash, prefix = where.removeprefix("//").partition("/")
     found = _SERVER.fullmatch(server)
     if not where.startswith("//") or not slash or found is None:
-        # What stands before an @ may be a password.
+        # The text omits the server part: text before an @ may be a password.
         raise BadRequest(f"the ledger's URL names no server and prefix; it is written as {_EXAMPLE}")
     if not _PREFIX.fullmatch(prefix):
         raise BadRequest(

@@ -1,12 +1,12 @@
-"""Talks to a Redis server over one connection, and separates unknown outcomes from refusals.
+"""Sends commands to a Redis server over one connection, and distinguishes refusals from unknown outcomes.
 
-    Refused       the server said no: the command had no effect
-    Unreachable   nothing was sent: there is no connection, or the server may not hold a ledger
-    Lost          it was sent, and its outcome is unknown
+    Refused       the server refused the command (see `Refused.is_definite` for its effect)
+    Unreachable   nothing was sent: there is no connection, or the server must not hold a ledger
+    Lost          the command was sent, and its outcome is unknown
 
-All are OSErrors, whose text log lines contain.
+All are OSErrors; their text is logged.
 
-redis-py's client resends commands without an answer. Its `Connection` does not, and is used here therefore.
+redis-py's client resends commands that got no answer. Its `Connection` does not, and is therefore used here.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from oncegate.ledgers.redis.server import Server, Unfit, parse_config, parse_inf
 
 _INFO = ("INFO", "server", "replication", "memory", "persistence", "cluster")
 _CONFIG = ("CONFIG", "GET", "appendfsync", "min-replicas-to-write")
-# What a server says before it begins with a command or a script. A script that writes nothing first is not cut short.
+# Errors that a server raises before it begins a command or a script; none of them stops a script midway.
 _BEFORE = (
     AuthenticationError,
     BusyLoadingError,
@@ -50,7 +50,7 @@ Value = bytes | memoryview | str | int
 
 
 class Refused(OSError):
-    """Says that the server refused a command. `is_definite`: it had no effect; else it failed within it."""
+    """The server refused a command. `is_definite`: it had no effect; otherwise it failed midway."""
 
     def __init__(self, error: RedisError) -> None:
         super().__init__(str(error))
@@ -58,28 +58,28 @@ class Refused(OSError):
 
 
 class Unreachable(ConnectionError):
-    """Says that nothing was sent: the server is not there, or may hold no ledger."""
+    """Nothing was sent: the server cannot be reached, or must not hold a ledger."""
 
 
 class OtherServer(Unreachable):
-    """Says that the server was started anew, or is another one: what it holds is to be looked at first."""
+    """The server has restarted or is another one: its data must be read again. Nothing was sent."""
 
 
 class Lost(ConnectionError):
-    """Says that how a command ended is unknown: it was sent, and no answer came in time."""
+    """A command was sent and not answered in time: its outcome is unknown."""
 
 
 def unusable(address: Address, error: OSError) -> LedgerDown:
-    """Returns the error for a server that is away or may hold no ledger, with its URL once."""
+    """Returns the error for a server that cannot be reached or must not hold a ledger; its text has the URL once."""
     said = str(error).removeprefix(address.shown).removeprefix(":").strip()
     return LedgerDown(f"{address.shown} cannot be used now: {said}")
 
 
 class Link:
-    """Holds one connection, made by the first call and again after each loss; one call at a time. Use `close` last.
+    """A connection, opened at the first call and again after each loss; one call at a time. Call `close` last.
 
-    `run_id`: of the server that this link must talk to; None: of the first one that it meets. `any_server`: any
-    server, each time.
+    `run_id`: of the only server that this link accepts; None: the first server it connects to. `any_server`: accepts
+    another server at each connection.
     """
 
     def __init__(self, address: Address, run_id: str | None = None, *, any_server: bool = False) -> None:
@@ -89,41 +89,41 @@ class Link:
         self._one = asyncio.Lock()
         self._connection: Any = None
         self.server: Server | None = None
-        # How many connections were made: what was agreed upon over one holds for no other.
+        # Number of connections so far. A fence is valid for one connection only.
         self.connections = 0
 
     @property
     def is_connected(self) -> bool:
-        """Whether there is a connection, as far as is known without using it."""
+        """True if there is a connection; it may have failed unnoticed."""
         return self._connection is not None
 
     async def connect(self) -> Server:
-        """Connects if there is no connection, and returns the server's description of itself. Unreachable."""
+        """Connects if necessary, and returns the server's description. Raises Unreachable."""
         async with self._one:
             return await self._connected()
 
     async def call(self, *arguments: Value) -> Any:
-        """Sends a command and returns its answer; Refused, Unreachable, Lost."""
+        """Sends a command and returns its answer. Raises Refused, Unreachable, Lost."""
         (answer,) = await self.calls([arguments])
         return answer
 
     async def calls(self, commands: Sequence[Sequence[Value]]) -> list[Any]:
-        """Sends commands at once, and returns their answers in order.
+        """Sends commands as one pipeline, and returns their answers in order.
 
-        Refused: the first command that the server refused; the others were executed. Unreachable, Lost.
+        Raises Refused: the first refused command's error; the other commands were executed. Unreachable, Lost.
         """
         async with self._one:
             await self._connected()
             return _answers(await self._exchanged(commands))
 
     async def ask(self, *arguments: Value) -> Any:
-        """Sends a read-only command, again if it was lost; errors as `call`."""
+        """Sends a read-only command, and retries it once if it was lost. Raises as `call`."""
         return (await self.asks([arguments]))[0]
 
     async def asks(self, commands: Sequence[Sequence[Value]]) -> list[Any]:
-        """Sends read-only commands at once, again if they were lost; errors as `calls`.
+        """Sends read-only commands as one pipeline. Raises as `calls`.
 
-        A server closes idle connections.
+        Retries once if they were lost, since the server may have closed an idle connection.
         """
         try:
             return await self.calls(commands)
@@ -141,29 +141,31 @@ class Link:
         then: Sequence[Sequence[Value]],
         more_ms: int = 0,
     ) -> list[Any]:
-        """Runs a script and the commands after it, at once; returns all answers. Errors as `run`, of the script alone.
+        """Sends a script and the commands `then` as one pipeline; returns all answers.
 
-        `more_ms`: what the commands may take by themselves; their refusals are among the answers.
+        `more_ms`: time for the commands beyond `reply_ms`; their refusals are among the answers.
+
+        Raises Refused, for the script only; Unreachable, Lost.
         """
         command = ("EVALSHA", script.sha1, len(keys), *keys, *arguments)
         async with self._one:
             await self._connected()
             answers = await self._exchanged([command, *then], more_ms)
             if isinstance(answers[0], NoScriptError):
-                # The server forgot it, and did nothing.
+                # The script is not in the server's cache; the script did not run.
                 answers = await self._exchanged([("SCRIPT", "LOAD", script.text), command, *then], more_ms)
                 answers = answers[1:]
             return [*_answers(answers[:1]), *answers[1:]]
 
     async def read(self, script: Script, keys: Sequence[str], *arguments: Value) -> Any:
-        """Runs a read-only script, again if it was lost; errors as `run`."""
+        """Runs a read-only script, and retries it once if it was lost. Raises as `run_then`."""
         try:
             return await self.run(script, keys, *arguments)
         except Lost:
             return await self.run(script, keys, *arguments)
 
     async def look(self) -> Server:
-        """Refreshes the server's description of itself; Unreachable, Lost."""
+        """Refreshes and returns the server's description. Raises Unreachable, Lost."""
         async with self._one:
             await self._connected()
             try:
@@ -173,7 +175,7 @@ class Link:
                 raise Unreachable(f"{self._address.shown}: {error}") from error
 
     async def drop(self) -> None:
-        """Closes the connection; the next call makes another."""
+        """Closes the connection; the next call opens another."""
         async with self._one:
             await self._drop()
 
@@ -213,7 +215,10 @@ class Link:
         return self.server
 
     async def _exchanged(self, commands: Sequence[Sequence[Value]], more_ms: int = 0) -> list[Any]:
-        """Answers in their order, refusals among them as exceptions. After any other end the connection is gone."""
+        """Sends commands and returns their answers in order; refusals are returned as exceptions.
+
+        Closes the connection on any other failure. Raises Lost.
+        """
         connection, answers = self._connection, list[Any]()
         try:
             async with asyncio.timeout((self._address.reply_ms + more_ms) / 1_000):
@@ -235,7 +240,7 @@ class Link:
 
 
 def _reason(error: Exception) -> str:
-    """Describes an error: timeouts and closed connections have no text of their own."""
+    """Describes an error; timeouts and closed connections have no text of their own."""
     if isinstance(error, TimeoutError):
         return "no answer within reply_ms"
     return str(error) or type(error).__name__
@@ -248,7 +253,7 @@ def _connection(address: Address) -> Any:
         "db": address.db,
         "username": address.user,
         "password": address.password(),
-        # Deadlines are set around whole exchanges.
+        # Timeouts apply to whole exchanges instead.
         "socket_timeout": None,
         "socket_connect_timeout": None,
         "protocol": 2,
@@ -266,7 +271,7 @@ async def _answer(connection: Any) -> Any:
     try:
         return await connection.read_response()
     except (BusyLoadingError, ResponseError) as error:
-        # The first is an answer too, though redis-py counts it among lost connections.
+        # BusyLoadingError is an answer too, although redis-py derives it from ConnectionError.
         return error
 
 

@@ -1,4 +1,4 @@
-"""Lists, creates and opens the ledgers below one prefix of a Redis server."""
+"""Lists, creates and opens the ledgers of one key prefix of a Redis server."""
 
 import os
 from collections.abc import AsyncIterator, Iterator
@@ -24,7 +24,7 @@ _LIST_ID_BYTES = 16
 
 
 class RedisLedgers(ServerLedgers[RedisNamespace, RedisPlace, Fold, RedisLedger]):
-    """Keeps ledgers in the keys below one prefix. Made by `open_redis`."""
+    """The ledgers of one key prefix. Created by `open_redis`."""
 
     UNREADABLE = UNREADABLE
 
@@ -53,7 +53,7 @@ class RedisLedgers(ServerLedgers[RedisNamespace, RedisPlace, Fold, RedisLedger])
 
     async def _create(self, namespace: str, ledger: bytes, key: bytes) -> None:
         def created(listed: RedisListed) -> Changes:
-            # The keys of a deleted namespace stay, for a person to look at.
+            # The keys of a deleted namespace are kept for inspection.
             number = next_number(listed, namespace)
             return [] if number is None else [(f"n/{namespace}", RedisNamespace(ledger, key, number))]
 
@@ -68,7 +68,7 @@ class RedisLedgers(ServerLedgers[RedisNamespace, RedisPlace, Fold, RedisLedger])
         return await self._made(namespace)
 
     async def _made(self, namespace: str) -> RedisPlace:
-        """Returns the location of a namespace, as listed now; makes its keys once."""
+        """Returns the location of a namespace, and creates its keys if they were never created."""
         place = self._location(namespace)
         if place.listed.made:
             return place
@@ -81,7 +81,7 @@ class RedisLedgers(ServerLedgers[RedisNamespace, RedisPlace, Fold, RedisLedger])
         return self._location(namespace)
 
     def _forget(self, location: RedisPlace) -> None:
-        with suppress(OSError):  # it is of a ledger that is never asked for again
+        with suppress(OSError):  # a leftover file is harmless: the ledger is never opened again
             self._witnesses.forget(location.name)
 
     def _follow(self, location: RedisPlace) -> tuple[Fold, FollowedStreams]:
@@ -92,7 +92,7 @@ class RedisLedgers(ServerLedgers[RedisNamespace, RedisPlace, Fold, RedisLedger])
         return self._witnesses.of(place.name, place.listed.ledger)
 
     async def _lead(self) -> None:
-        """Makes this gateway the holder, where it may be; LedgerFenced: another is to own the ledgers. LedgerFull."""
+        """Makes this gateway the leader. Raises LedgerFenced: another gateway must own the ledgers; LedgerFull."""
         await self._list.change(self._election.lead)
 
     async def _own(self, location: RedisPlace, warm: Fold | None) -> RedisLedger:
@@ -101,7 +101,7 @@ class RedisLedgers(ServerLedgers[RedisNamespace, RedisPlace, Fold, RedisLedger])
 
 @contextmanager
 def unreachable(address: Address) -> Iterator[None]:
-    """Raises LedgerDown, which is retried, if the server is away or unfit."""
+    """Raises LedgerDown, which is retriable, for Refused, Unreachable and Lost."""
     try:
         yield
     except (Refused, Unreachable, Lost) as error:
@@ -112,10 +112,15 @@ def unreachable(address: Address) -> Iterator[None]:
 async def open_redis(
     place: str, create: bool = False, witness: str | None = None, reserve_bytes: int = 0, *, tls: bool = False
 ) -> AsyncIterator[RedisLedgers]:
-    """Opens the ledgers below a prefix. `reserve_bytes` is for disks.
+    """Opens the ledgers of a prefix. `reserve_bytes` applies to disks only and is ignored.
 
-    Raises BadRequest: the URL is wrong; LedgerDamaged: the server is not the one that the witness knows; NotFound:
-    there is no list, and `create` is false; LedgerDown: it is not reached, or is none that may hold a ledger.
+    `witness`: the folder of rollback checks.
+
+    Raises:
+        BadRequest: the URL is invalid.
+        NotFound: there is no list of namespaces, and `create` is false.
+        LedgerDamaged: there is no list, but a rollback check of this prefix.
+        LedgerDown: the server cannot be reached, or must not hold a ledger.
     """
     address = parse_address(place, tls)
     if (witness is None) != address.no_witness:

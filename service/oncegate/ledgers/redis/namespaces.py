@@ -1,13 +1,13 @@
-"""Keeps the list of namespaces in one hash, {PREFIX}:namespaces.
+"""Stores the list of namespaces in one hash, {PREFIX}:namespaces.
 
-    id             made with the list: what tells it from the list of an empty server
-    version        counts changes
-    n/NAMESPACE    its ledger's id, its wrapped key, the number of those that had its name
-    o/             the gateway that is to own the ledgers below this prefix
-    b/GATEWAY      the beats of a gateway that is: one a second, the last of them a goodbye
+    id             random id of the list, which detects that the server was flushed or replaced
+    version        number of changes
+    n/NAMESPACE    its ledger's id, its wrapped key, the number of namespaces that have had its name
+    o/             the gateway elected to own the ledgers of this prefix
+    b/GATEWAY      heartbeats of a running gateway: one a second, and a last one when it stops
 
-A change is decided upon a version, and written if the list still has it: two that change it at once never decide on the
-same list. Beats are written without that; a field has one writer.
+A change is decided on one version, and written only if the list still has it. Two concurrent changes therefore never
+decide on the same list. Heartbeats do not need a version; each field has a single writer.
 """
 
 from collections.abc import Sequence
@@ -24,9 +24,10 @@ from oncegate.ledgers.server.namespaces import Decide, Listed, NamespaceList
 
 
 class RedisNamespace(msgspec.Struct, frozen=True):
-    """Lists a namespace. `number`: of those that had its name; `key`: its secret key, wrapped.
+    """List entry of a namespace. `key`: its secret key, wrapped.
 
-    `made`: its keys are on the server, for good. `deleted`: it is forgotten, and its keys stay.
+    `number`: counts the namespaces that have had this name. `made`: its keys exist on the server; never reset.
+    `deleted`: it is gone, but its keys on the server are kept.
     """
 
     ledger: bytes
@@ -39,7 +40,7 @@ class RedisNamespace(msgspec.Struct, frozen=True):
 
 @dataclass
 class RedisListed(Listed[RedisNamespace]):
-    """Holds the list; `version` counts its changes."""
+    """The list as it was last read."""
 
     NAMESPACE = RedisNamespace
 
@@ -54,7 +55,7 @@ class RedisListed(Listed[RedisNamespace]):
 
 
 class Overtaken(Exception):
-    """Another gateway changed the list since it was read; nothing was written."""
+    """Another gateway has changed the list since it was read; nothing was written."""
 
 
 def list_key(prefix: str) -> str:
@@ -62,7 +63,7 @@ def list_key(prefix: str) -> str:
 
 
 class NamespaceHash(NamespaceList[RedisListed]):
-    """Keeps the list in a hash, over a link of its own. Use `close` last."""
+    """The list of namespaces in a hash, with its own link. Call `close` last."""
 
     OVERTAKEN = (Overtaken,)
     AWAY = (Refused, Unreachable, Lost)
@@ -71,7 +72,7 @@ class NamespaceHash(NamespaceList[RedisListed]):
 
     def __init__(self, address: Address) -> None:
         super().__init__(RedisListed())
-        # What it holds says whether it is the same: `id`.
+        # Any server: the list's `id` shows whether it is the same list.
         self._link = Link(address, any_server=True)
         self.key = list_key(address.prefix)
 
@@ -79,16 +80,19 @@ class NamespaceHash(NamespaceList[RedisListed]):
         await self._link.close()
 
     async def is_there(self) -> bool:
-        """Returns whether there is a list; Refused, Unreachable, Lost."""
+        """Returns whether there is a list. Raises Refused, Unreachable, Lost."""
         return bool(await self._link.ask("EXISTS", self.key))
 
     async def begin(self, made: bytes) -> RedisListed:
-        """Reads the list for the first time; makes it, with this id, where there is none. Errors as `refresh`."""
+        """Creates the list with this id if there is none, and reads it. Raises as `refresh`."""
         await self._link.run(BEGIN, [self.key], made)
         return await self.refresh()
 
     async def refresh(self) -> RedisListed:
-        """Reads the list; Refused, Unreachable, Lost: what was read stays. LedgerDamaged: another one, or none."""
+        """Reads the list. If it raises, `listed` is unchanged.
+
+        Raises LedgerDamaged: the list is missing, or another one; Refused, Unreachable, Lost.
+        """
         pairs = await self._link.ask("HGETALL", self.key)
         listed = RedisListed()
         for name, value in zip(pairs[::2], pairs[1::2], strict=True):
@@ -121,16 +125,19 @@ class NamespaceHash(NamespaceList[RedisListed]):
             await self.refresh()
 
     async def beat(self, gateway: str, beat: Beat | None) -> None:
-        """Writes the beat of a gateway, or removes it if None; Refused, Unreachable, Lost, LedgerDamaged."""
+        """Writes a gateway's heartbeat; None removes it. Raises Refused, Unreachable, Lost, LedgerDamaged."""
         field = f"b/{gateway}", b"" if beat is None else msgspec.json.encode(beat)
         try:
             await self._put(b"", field)
         except Lost:
-            # Twice is as good as once, and a goodbye is not said again.
+            # Writing it twice is harmless, and a gateway's last heartbeat has no successor.
             await self._put(b"", field)
 
     async def _put(self, version: bytes, fields: Sequence[str | bytes]) -> bool:
-        """Writes fields, if the list has this version, or any for none; LedgerDamaged: it is another list."""
+        """Writes fields if the list has this version; an empty `version` matches any. Returns whether it wrote them.
+
+        Raises LedgerDamaged: it is another list.
+        """
         answer = await self._link.run(CHANGE, [self.key], self.listed.id, version, *fields)
         if answer == b"GONE":
             raise self._gone()

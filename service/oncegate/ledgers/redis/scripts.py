@@ -1,11 +1,11 @@
-"""Holds the Lua scripts that run on the server, each a file in `lua`, whole or not at all: nothing comes between."""
+"""Loads the Lua scripts, each a file in `lua`; the server runs each script atomically."""
 
 import hashlib
 from importlib.resources import files
 
 
 class Script:
-    """Holds one script and the name by which the server keeps it: the SHA-1 of its text."""
+    """A Lua script, and its name in the server's script cache: the SHA-1 of its text."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -1,9 +1,9 @@
-"""Checks what a Redis server reports about itself on each connection: whether it may hold a ledger, and how durably.
+"""Checks a Redis server at each connection: whether it can hold a ledger, and how durable its appends are.
 
-A ledger needs the primary (replicas may answer with old data), no eviction (Redis would forget ids by itself), Redis 7
-(scripts that are refused before they begin) and no cluster (one namespace's keys have one hash tag, but the list's has
-another). How durable an append is gets reported, not required: only the operator knows what the server is for. A ledger
-that keeps claims only refuses rows: the server's memory is then that of ids.
+A ledger needs the primary (replicas may return stale data), no eviction (Redis would drop ids), Redis 7 (a script is
+refused before it begins) and no cluster (a namespace's keys and the list have different hash tags). Durability is
+reported, not required: only the operator knows the purpose of the server. A ledger with outputs=none refuses rows, so
+that the server's memory holds ids only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,23 +21,23 @@ _UNKNOWN = "unknown"
 
 
 class Unfit(Exception):
-    """Says why a server may hold no ledger, and what mends it; nothing was written."""
+    """The server must not hold a ledger; the text has the reason and the remedy. Nothing was written."""
 
 
 class Evicts(Unfit):
-    """Says that a server forgets by itself what it was given: perhaps it has already."""
+    """The server evicts keys, and may have done so already."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Holds what INFO and CONFIG say. `config`: empty where this user may not ask for it."""
+    """The server's answers to INFO and CONFIG GET. `config`: empty if this user has no right to CONFIG."""
 
     info: Mapping[str, str]
     config: Mapping[str, str]
 
     @property
     def run_id(self) -> str:
-        """Returns the id of this run of the server: each start has another one."""
+        """Returns the server's run id, which changes with each restart."""
         return self.info.get("run_id", "")
 
     def require_fit(self) -> None:
@@ -65,7 +65,7 @@ class Server:
         return max(0, min(total, total - used)), total
 
     def durability(self, wait_replicas: int) -> str:
-        """Describes in one line what an acknowledged append survives."""
+        """Describes in one line which failures an acknowledged append survives."""
         return f"{self._on_disk()}; {self._on_replicas(wait_replicas)}"
 
     def _on_disk(self) -> str:
@@ -91,7 +91,7 @@ def parse_info(text: bytes) -> dict[str, str]:
 
 
 def parse_config(pairs: list[bytes]) -> dict[str, str]:
-    """Parses the answer of CONFIG GET: names and values alternate."""
+    """Parses the answer of CONFIG GET, in which names and values alternate."""
     texts = [one.decode(errors="replace") for one in pairs]
     return dict(zip(texts[::2], texts[1::2], strict=True))
 
@@ -100,7 +100,7 @@ _WHY = "the ledger's URL has outputs=none, by which its Redis server keeps claim
 
 
 class NoTopics:
-    """Implements `ports.RowTopics` where there are none, and none are made."""
+    """A `ports.RowTopics` for outputs=none: refuses all rows and reads."""
 
     where = ""
 
@@ -114,7 +114,7 @@ class NoTopics:
         identified: bool = False,
         waiting_topics: Sequence[str] = (),
     ) -> NoReturn:
-        """Implements the port's `RowTopics.check`: BadRequest, whatever the rows are."""
+        """Raises BadRequest for any rows."""
         raise BadRequest(
             f"topic {topic} takes no rows: {_WHY}; claim the ids and write the rows elsewhere, or leave outputs out. "
             "Nothing was written"
@@ -122,9 +122,9 @@ class NoTopics:
 
     @property
     def columns(self) -> Any:
-        """Implements the port's `RowTopics.columns`: no record has anything."""
+        """Returns an empty schema."""
         return pa.schema([])
 
     def refuse_read(self, topic: str) -> NoReturn:
-        """Raises NotFound: what was written before the setting was changed is there still, and not served."""
+        """Raises NotFound: rows written before outputs=none was set still exist, but are not served."""
         raise NotFound(f"topic {topic} is not read here: {_WHY}; leave outputs out to read what was written before")

@@ -1,7 +1,7 @@
-"""Keeps beside the server what it acknowledged: in this process, and in files where `--witness` names a folder.
+"""Implements the rollback check: records what the server acknowledged, in this process and in the `--witness` folder.
 
-A server that was set back, emptied or followed by a replica that lacked something does not reach its witness. The file
-is written behind each append and before its answer, and synced each second: it may lag, and never lead.
+If the server was set back or emptied, or failed over to a lagging replica, its ledger ends before the recorded end. The
+file is written after each append and before its answer, and synced every second: it may lag behind, but never lead.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from oncegate.ledgers.witness import End as Reached
 
 
 class Witness:
-    """Holds what was seen of one ledger, over its openings in this process. `path`: its file, if it has one."""
+    """Rollback check of one ledger, across its openings in this process. `path`: its file, if it has one."""
 
     def __init__(self, disk: Disk, path: Path | None, ledger: bytes) -> None:
         self._disk = disk
@@ -27,7 +27,10 @@ class Witness:
         self.seen: End | None = None
 
     async def begin(self) -> None:
-        """Reads the file, where there is one; LedgerDamaged: it is of another ledger, or none can be read of it."""
+        """Reads the file, if there is one.
+
+        Raises LedgerDamaged: it belongs to another ledger or is unreadable; LedgerDown.
+        """
         if self._path is not None and self._writer is None:
             try:
                 await asyncio.to_thread(self._read, self._path)
@@ -49,16 +52,17 @@ class Witness:
             self.seen = end
 
     def follow(self, fold: Fold, end: End) -> None:
-        """Notes that the ledger ended here once, as `fold` has it, which another gateway appends to.
+        """Records an end that another gateway's ledger has reached, as read into `fold`.
 
-        It goes on from what was seen before alone: a ledger that has another history by now is told when it is opened.
+        Ignored if the ledger does not continue from the end recorded before: a changed history is reported when the
+        ledger is opened.
         """
         seen = self.seen
         if seen is None or (end.serial > seen.serial and fold.chain_before(seen.serial + 1) in (None, seen.chain)):
             self.seen = end
 
     async def own(self, fence: int, end: End) -> None:
-        """Begins the file of the owner with this fence, whose ledger ends at `end`; LedgerDown."""
+        """Creates the file of the owner with this fence; the ledger ends at `end`. Raises LedgerDown."""
         self.seen = end
         await self._to_disk(self._own, fence, end)
 
@@ -75,14 +79,14 @@ class Witness:
             self._writer = WitnessWriter(self._disk, self._path, self._ledger, fence, 0)
 
     def _has_followed(self, path: Path, fence: int) -> bool:
-        """Returns whether a later owner on this machine has the file, and keeps it."""
+        """Returns whether a later owner on this machine has created the file."""
         if not path.exists():
             return False
         found = read_witness(self._disk, path)
         return found.ledger == self._ledger and found.epoch > fence
 
     async def see(self, end: End) -> None:
-        """Records that the frame that ends here was acknowledged; LedgerDown: the file cannot be written."""
+        """Records that the frame that ends at `end` was acknowledged. Raises LedgerDown: the file cannot be written."""
         self.seen = end
         await self._to_disk(self._see, end)
 
@@ -98,7 +102,7 @@ class Witness:
             self._writer.sync()
 
     async def close(self) -> None:
-        """Syncs and closes the file; this process still knows its content."""
+        """Syncs and closes the file; `seen` is kept in memory."""
         await self._to_disk(self._close)
 
     def _close(self) -> None:
@@ -119,7 +123,7 @@ class Witness:
 
 
 class Witnesses:
-    """Gives each ledger its witness. `folder`: where files lie; None: there are none, and this process alone knows."""
+    """Rollback checks of all ledgers. `folder`: of their files; None: they are kept in memory only."""
 
     def __init__(self, folder: Path | None, disk: Disk | None = None) -> None:
         self._folder = folder
@@ -127,7 +131,7 @@ class Witnesses:
         self._known: dict[str, Witness] = {}
 
     def of(self, name: str, ledger: bytes) -> Witness:
-        """Returns the witness of a ledger. `name`: PREFIX/NAMESPACE/NUMBER."""
+        """Returns the rollback check of a ledger. `name`: PREFIX/NAMESPACE/NUMBER."""
         if name not in self._known:
             self._known[name] = Witness(self._disk, self._path(name), ledger)
         return self._known[name]
@@ -136,18 +140,18 @@ class Witnesses:
         return None if self._folder is None else self._folder / (name.replace("/", ".") + WITNESS_SUFFIX)
 
     def make_folder(self) -> None:
-        """Makes the folder durably if it is missing; OSError."""
+        """Creates the folder durably if it is missing. Raises OSError."""
         if self._folder is not None:
             make_folders(self._disk, self._folder)
 
     def of_prefix(self, prefix: str) -> list[Path]:
-        """Returns the files of all ledgers with a prefix, sorted; OSError."""
+        """Returns the files of all ledgers of a prefix, sorted. Raises OSError."""
         if self._folder is None or not self._folder.exists():
             return []
         return sorted(self._folder / name for name in os.listdir(self._folder) if _is_of(name, prefix))
 
     def forget(self, name: str) -> None:
-        """Removes a deleted ledger's witness; OSError: its file may still exist."""
+        """Removes a deleted ledger's rollback check. Raises OSError: its file may still exist."""
         self._known.pop(name, None)
         if (path := self._path(name)) is not None:
             path.unlink(missing_ok=True)

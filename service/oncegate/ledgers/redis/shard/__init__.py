@@ -1,1 +1,1 @@
-"""One ledger: its keys, how it is opened, appended to, read back and shortened."""
+"""The ledger of a namespace on Redis: keys, opening, appends, reads and trimming."""

@@ -1,7 +1,7 @@
-"""Reads the streams of a ledger that another gateway owns, from one run of the server only.
+"""Reads the streams of a ledger that another gateway owns, during a single run of the server.
 
-What it reads is a witness too. A frame was acknowledged once its owner has appended another after it. An opening
-appends after frames that may not be acknowledged, and is marked by its own frame.
+The frames also advance the rollback check. A frame is known to be acknowledged once its owner has appended another
+after it. An opening may append after an unacknowledged frame, so a frame with an entry of ownership proves nothing.
 """
 
 from collections.abc import AsyncGenerator
@@ -18,7 +18,7 @@ UNREADABLE: tuple[type[Exception], ...] = (Refused, Unreachable, Lost)
 
 
 class FollowedStreams(FollowedReader[Fold]):
-    """Reads streams on while another gateway owns them; gives `witness` what they prove. Use `close` last."""
+    """Tails the streams of a ledger that another gateway owns, and advances `witness`. Call `close` last."""
 
     _reading: StreamReader
 
@@ -31,14 +31,14 @@ class FollowedStreams(FollowedReader[Fold]):
         await self._link.close()
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
-        """Implements the port's `Outputs.fetch`, as far as was read; LedgerDown too."""
+        """Returns rows as `Outputs.fetch` does, up to the position read so far. Raises LedgerDown too."""
         return await self._reading.rows(self._fold.catalog, (topic, partition, offset, max_rows, max_bytes))
 
     def _new_frames(self) -> AsyncGenerator[Frame, None]:
         return self._reading.frames(0, self._fold.end.serial + 1)
 
     def take(self, frame: Frame) -> None:
-        """Applies the next frame, and lets the witness see what it proves."""
+        """Applies the next frame, and advances the rollback check if the frame proves the one before."""
         before = self._fold.end
         super().take(frame)
         if before.serial and not any(isinstance(change, Owned) for change in frame.body.changes):

@@ -1,13 +1,13 @@
-"""Names the keys of one namespace's ledger on Redis; reads and takes its head: the owner, and the end of the ledger.
+"""Defines the keys of a namespace's ledger on Redis, and reads and acquires its head.
 
 head      hash: ledger, fence, holder; serial, position and chain of the last frame
-frames    stream: a frame a record, with its serial for an id
-rows      stream: the rows of output ranges, with the serial of their frame and a number for an id
+frames    stream: one record per frame; its id is the frame's serial
+rows      stream: output ranges; the id is the serial of the frame and a number
 states    stream: pieces of the snapshot that replaces compacted entries
 
-A fence is a number that each opening raises, and each connection of an owner; only frames with the last fence are
-taken. Frames that an older connection has sent, and that the server reads later, are refused by it: nothing in doubt
-comes afterwards.
+A fence is a number that is raised by each opening and each new connection of the owner. Only frames with the current
+fence are accepted. A frame of an older connection that arrives late is therefore refused: once the fence is raised, no
+write in doubt can take effect.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from oncegate.ledgers.redis.scripts import OWN
 
 @dataclass(frozen=True, slots=True)
 class RedisPlace:
-    """Names one ledger: `listed` is what the list says of it."""
+    """Location of one ledger. `listed`: its entry in the list of namespaces."""
 
     namespace: str
     listed: RedisNamespace
@@ -33,17 +33,17 @@ class RedisPlace:
 
     @property
     def name(self) -> str:
-        """Returns what its keys begin with, and its witness: of nobody else, also after its namespace was deleted."""
+        """Returns the prefix of its keys and the name of its rollback check; never reused, even after a deletion."""
         return f"{self.address.prefix}/{self.namespace}/{self.listed.number}"
 
     @property
     def head(self) -> str:
-        """Returns the key of the owner and the end."""
+        """Returns the key of the ledger's owner and end."""
         return self._key("head")
 
     @property
     def frames(self) -> str:
-        """Returns the key of the ledger itself."""
+        """Returns the key of the frames."""
         return self._key("frames")
 
     @property
@@ -61,13 +61,13 @@ class RedisPlace:
         return self._key("states")
 
     def _key(self, what: str) -> str:
-        # One hash tag: a script has to find all of them on one node.
+        # A single hash tag: a script requires all its keys on one node.
         return f"{{{self.name}}}:{what}"
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Holds what the head said: the last fence, who has it, and where the ledger ends."""
+    """Current fence, its holder, and the end of the ledger."""
 
     fence: int
     holder: bytes
@@ -78,7 +78,7 @@ _FIELDS = ("ledger", "fence", "holder", "serial", "position", "chain")
 
 
 async def read_head(link: Link, place: RedisPlace) -> Head:
-    """Returns the head as it is now. LedgerDamaged: it is gone, or another ledger's; Refused, Unreachable, Lost."""
+    """Returns the current head. Raises LedgerDamaged: missing, or another ledger's; Refused, Unreachable, Lost."""
     ledger, fence, holder, serial, position, chain = await link.ask("HMGET", place.head, *_FIELDS)
     if ledger is None:
         raise gone(place)
@@ -88,7 +88,10 @@ async def read_head(link: Link, place: RedisPlace) -> Head:
 
 
 async def take(link: Link, place: RedisPlace, read: Head, holder: bytes) -> Head | None:
-    """Takes the ledger, if nobody has since `read`: None. Errors as `read_head`; Lost where replicas lack it, too."""
+    """Raises the fence if it still is that of `read`; returns the new head, or None if it has changed.
+
+    Raises as `read_head`; Lost also if too few replicas have the new fence in time.
+    """
     answer, *waited = await link.run_then(OWN, [place.head], (place.listed.ledger, read.fence, holder), *waiting(place))
     match answer:
         case [b"OK", fence, serial, position, chain]:
@@ -103,7 +106,7 @@ async def take(link: Link, place: RedisPlace, read: Head, holder: bytes) -> Head
 
 
 def waiting(place: RedisPlace) -> tuple[Sequence[tuple[str, int, int]], int]:
-    """Returns the command that waits for replicas behind a write, where some are to have it, and what it may take."""
+    """Returns the command that waits for replicas after a write, if any, and its timeout in ms."""
     address = place.address
     if not address.wait_replicas:
         return (), 0
@@ -111,7 +114,7 @@ def waiting(place: RedisPlace) -> tuple[Sequence[tuple[str, int, int]], int]:
 
 
 def require_replicas(place: RedisPlace, waited: Sequence[object]) -> None:
-    """Raises Lost where fewer replicas than asked for have it: it is on the primary, which may fail over without it."""
+    """Raises Lost if too few replicas have a write: the primary has it, but a failover may lose it."""
     for count in waited:
         if not isinstance(count, int) or count < place.address.wait_replicas:
             raise Lost(f"{count} of {place.address.wait_replicas} replicas had it in {place.address.wait_ms} ms")

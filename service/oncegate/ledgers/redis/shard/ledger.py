@@ -1,4 +1,4 @@
-"""The ledger on Redis: one append is one script, of a frame and the rows beside it."""
+"""Implements the ledger on Redis: an append is one script that writes a frame and its rows."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
@@ -15,14 +15,14 @@ from oncegate.ledgers.server.replay import Pieces, replayed
 from oncegate.ledgers.snapshotting import Places
 from oncegate.ports import Chunk, Mark, OutputChange, Replayed, TopicsElsewhere, WriteRange
 
-# Deleted by one script, which the server does nothing beside.
+# Rows deleted per script, since a script blocks the server.
 DROPPED_AT_ONCE = 1_000
 
 
 class RedisLedger(RemoteLedger[Fold]):
-    """Implements `ports.Ledger` and `ports.Outputs` over the keys of one namespace. Made by `RedisLedgers.open`."""
+    """A `ports.Ledger` and `ports.Outputs` in the keys of one namespace. Created by `RedisLedgers.open`."""
 
-    # A server takes arguments of 512 MiB, and all of a frame is in memory several times.
+    # Below Redis's limit of 512 MiB per argument, since memory holds several copies of a frame.
     ENTRIES_BYTES_MAX = 256 << 20
 
     def __init__(self, place: RedisPlace, opened: Opened) -> None:
@@ -33,7 +33,7 @@ class RedisLedger(RemoteLedger[Fold]):
         self._reading = opened.reading
         self._witness = opened.witness
         self._fence = opened.fence
-        # Rows that nothing names any more: they go with the next frame, or by the upkeep.
+        # Ids of unreferenced rows; deleted with the next frame, or by maintenance.
         self._gone = [id_of(at) for at in self._fold.released]
         self._fold.released.clear()
         self._away: LedgerDown | None = None
@@ -48,14 +48,14 @@ class RedisLedger(RemoteLedger[Fold]):
         return self._fence
 
     def durability(self) -> str:
-        """Implements the port's `Storage.durability`, as the server said last."""
+        """Describes the durability of appends, from the server's last description."""
         server, address = self._reading.server, self._place.address
         unseen = "; NO WITNESS: what the server loses while this gateway does not run is seen by nobody"
         durability = "" if server is None else server.durability(address.wait_replicas)
         return durability + unseen * address.no_witness
 
     def free_bytes(self) -> tuple[int, int]:
-        """Implements the port's `Storage.free_bytes`: the memory that the server may still use, as it said last."""
+        """Returns the server's free and total memory, from its last description."""
         server = self._reading.server
         return (1, 1) if server is None else server.room_bytes
 
@@ -90,7 +90,7 @@ class RedisLedger(RemoteLedger[Fold]):
         fold, since = self._fold, self._taking.changes_since
         states_from = min((at.epoch for several in places for at in several), default=0)
         compacted = self._compacted(mark, places, states_from, self._place.keys.wrap(self.key))
-        # All of it: the catalog that is saved does not know of these.
+        # All of them: the saved catalog does not include these rows.
         gone = list(self._gone)
         await self._dying(self._writer.write((), [compacted, *since], (), gone))
         self._gone[: len(gone)] = []
@@ -101,7 +101,7 @@ class RedisLedger(RemoteLedger[Fold]):
         return replayed(StreamReader(self._reading, self._place), self._fold, from_position)
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
-        """Implements the port's `Outputs.fetch`; each range's SHA-256 is verified. LedgerFenced, LedgerDown too."""
+        """Returns rows as `Outputs.fetch` does, verifying each range's SHA-256. Raises LedgerFenced, LedgerDown too."""
         self.end.check()
         reader = StreamReader(self._reading, self._place)
         try:
@@ -120,7 +120,10 @@ class RedisLedger(RemoteLedger[Fold]):
             raise LedgerDown(f"{damage.detail}, unless another gateway owns it now: {error}; open it anew") from error
 
     async def keep_up(self) -> None:
-        """Looks at the server, syncs the witness, and deletes what nothing names; what fails is done the next time."""
+        """Checks the server and the head, syncs the rollback check, and deletes unreferenced and compacted records.
+
+        Failures are retried at the next call.
+        """
         async with self._keeping:
             if self.end.ending is not None:
                 return
@@ -136,12 +139,12 @@ class RedisLedger(RemoteLedger[Fold]):
                     self.end_beside(LedgerDown(f"{error}; it is read anew"))
                 self._away = unusable(self._place.address, error)
             except LedgerFull:
-                pass  # what is to be deleted waits
+                pass  # the deletions are retried at the next call
             except (LedgerFenced, LedgerDown, LedgerDamaged) as error:
                 self.end_beside(error)
 
     async def _look(self) -> None:
-        """Looks at the server and at the head; once more where the connection was lost, which nobody may have used."""
+        """Checks the server and the head; retries once if the connection was lost, which may have been idle."""
         try:
             await self._reading.look()
         except Lost as error:
@@ -151,11 +154,11 @@ class RedisLedger(RemoteLedger[Fold]):
         await self._writer.look(self._reading)
 
     def away(self) -> LedgerDown | None:
-        """Implements the port's `Storage.away`, as `keep_up` has found it."""
+        """Returns the error of the last `keep_up` if the server could not be used; None: it could."""
         return self._away
 
     async def _shorten(self) -> None:
-        """Deletes only what the owner has replaced by a frame of its own."""
+        """Deletes unreferenced rows, and the records that a compaction by this owner has replaced."""
         while self._gone:
             async with self._one:
                 self.end.check()

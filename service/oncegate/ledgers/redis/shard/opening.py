@@ -1,13 +1,13 @@
-"""Opens a ledger on Redis, in an order that keeps two owners from both writing.
+"""Opens a ledger on Redis, in an order that prevents two owners from both writing.
 
-1. The head is read and compared with the witness: a server that was flushed or set back is not touched.
-2. This gateway becomes the holder (`server.election`), if it may. Then it takes a new fence.
-                                             --- the earlier owner appends nothing from now on ---
-3. Every frame is read. Chain, compaction, witness, key and the head that taking the fence returned are checked.
-4. The entry of ownership is appended. Nothing is answered before.
+1. The head is compared with the rollback check. A server that was flushed or set back is not written to.
+2. This gateway becomes the leader (`server.election`), if it may, and raises the fence.
+                                             --- the earlier owner can append nothing from now on ---
+3. Every frame is read. Chain, compaction, rollback check, key, and the head from step 2 are verified.
+4. The entry of ownership is appended. No request is answered before.
 
-A standby's replay state is used in 3 only if the stream still has its last frame, whose chain covers all frames
-before it, and the first frame that is needed.
+A standby's replay state is used in step 3 only if the stream still has the first frame that is needed and the standby's
+last frame, whose chain covers all earlier frames.
 """
 
 import os
@@ -31,7 +31,7 @@ HOLDER_BYTES = 16
 
 @dataclass
 class Opened:
-    """Holds a ledger that is read, judged and owned. `reading`: a link to the server that `writer` writes to."""
+    """A ledger that was read, verified and acquired. `reading`: a link to the same run of the server as `writer`'s."""
 
     key: bytes
     fence: int
@@ -43,12 +43,14 @@ class Opened:
 async def open_place(
     place: RedisPlace, witness: Witness, lead: Callable[[], Awaitable[None]], warm: Fold | None = None
 ) -> Opened:
-    """Opens a ledger, and fences who had it before. `lead`: as in `FrameWriter.own`.
+    """Opens a ledger, and fences its earlier owner. `lead`: as in `FrameWriter.own`.
 
-    `warm`: what a standby has read; it is the writer's fold then, unless the stream is not what it was made of.
+    `warm`: a standby's replay state, which becomes the writer's `fold` if it still matches the stream.
 
-    Raises LedgerDamaged, KeyMismatch: nothing was written but perhaps a fence; LedgerFenced: another opens it too;
-    LedgerFull, LedgerDown: not now, try again.
+    Raises:
+        LedgerDamaged, KeyMismatch: nothing was written, except perhaps a fence.
+        LedgerFenced: another gateway is opening it too.
+        LedgerFull, LedgerDown: retry.
     """
     key = place.keys.unwrap(place.listed.key)
     async with AsyncExitStack() as on_error:
@@ -66,7 +68,7 @@ async def open_place(
             try:
                 writer.fold = await _read(reading, place, head, witness.seen, warm)
             except LedgerDamaged:
-                # It may be the doing of who came later: then it is his to tell.
+                # A newer owner may have changed the stream during the read: then raise LedgerFenced.
                 await writer.require_unfollowed(reading)
                 raise
             require_key(StreamReader(reading, place), place.keys, writer.fold, key)
@@ -79,13 +81,16 @@ async def open_place(
 
 
 async def _read(link: Link, place: RedisPlace, head: Head, seen: End | None, warm: Fold | None) -> Fold:
-    """Returns all frames folded, judged by head and witness. LedgerDamaged, Refused, Unreachable, Lost."""
+    """Replays all frames, and verifies the result against head and rollback check.
+
+    Raises LedgerDamaged, Refused, Unreachable, Lost.
+    """
     if warm is not None:
         try:
             await _require_read(link, place, warm)
             return await _folded(link, place, head, seen, warm)
         except LedgerDamaged:
-            pass  # what the stream itself says is found out below
+            pass  # replay the stream from its beginning instead
     return await _folded(link, place, head, seen, Fold(place.listed.ledger, place.frames))
 
 
@@ -100,21 +105,21 @@ async def _folded(link: Link, place: RedisPlace, head: Head, seen: End | None, f
 
 
 async def _require_read(link: Link, place: RedisPlace, warm: Fold) -> None:
-    """Raises LedgerDamaged where the stream is not what a standby has read; Refused, Unreachable, Lost."""
+    """Raises LedgerDamaged if the stream does not match a standby's replay state; Refused, Unreachable, Lost."""
     first, last = await first_serial(link, place), await frame_at(link, place, warm.end.serial)
     if first is None or first > max(warm.ledger_from, 1) or last is None or last.end != warm.end:
         raise LedgerDamaged(f"key {place.frames} is not what was followed")
 
 
 async def make_place(link: Link, place: RedisPlace) -> None:
-    """Makes the keys of a ledger that was never owned. LedgerDamaged: others are there; Refused, Unreachable, Lost."""
+    """Creates the keys of a new ledger. Raises LedgerDamaged: another ledger's exist; Refused, Unreachable, Lost."""
     keys = [place.head, place.frames, place.rows, place.states]
     if await link.run(MAKE, keys, place.listed.ledger, FIRST_CHAIN) != b"OK":
         raise foreign(place)
 
 
 def require_witnessed(place: RedisPlace, end: End, seen: End | None) -> None:
-    """Raises LedgerDamaged if the ledger ends before its witness."""
+    """Raises LedgerDamaged if the ledger ends before `seen`, or has another frame there."""
     if seen is not None and (seen.serial > end.serial or (seen.serial == end.serial and seen != end)):
         raise LedgerDamaged(
             f"key {place.head} ends at frame {end.serial} (position {end.position}), and its witness saw frame "
@@ -124,7 +129,7 @@ def require_witnessed(place: RedisPlace, end: End, seen: End | None) -> None:
 
 
 def judge(place: RedisPlace, fold: Fold, end: End, seen: End | None) -> None:
-    """Raises LedgerDamaged unless the frames that were read are all that the head and the witness say."""
+    """Raises LedgerDamaged unless the replayed frames reach the rollback check and end where the head ends."""
     fold.require_whole(seen, end.serial > 0)
     if fold.end != end:
         raise LedgerDamaged(

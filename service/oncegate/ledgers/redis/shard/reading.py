@@ -1,4 +1,4 @@
-"""Reads a ledger's streams, verified, and holds what their frames come to, with the rows that nothing names."""
+"""Reads and verifies a ledger's streams, and defines their replay state."""
 
 import hashlib
 from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -15,15 +15,14 @@ from oncegate.ledgers.redis.shard.head import RedisPlace
 from oncegate.ledgers.server.replay import Fetch, rows_of
 from oncegate.ports import Chunk
 
-# Read by one script, which the server does nothing beside.
+# Bytes read per script, since a script blocks the server.
 READ_BYTES = 2 << 20
 
 
 class Fold(FramesFold):
-    """Holds what the frames so far have made. `where`: the key of the ledger; a frame lies at its serial.
+    """Replay state of the frames. `where`: the ledger's key. A frame's offset is its serial.
 
-    `released`: where rows may still lie that frames which were read name no more: their owner deletes them, and who
-    owns the ledger after it.
+    `released`: locations of rows that are no longer referenced but may still exist; the owner deletes them.
     """
 
     def __init__(self, ledger: bytes, where: str) -> None:
@@ -31,21 +30,21 @@ class Fold(FramesFold):
         self.released: list[Location] = []
 
     def catch_up(self) -> list[Location]:
-        """Applies the pending changes to the catalog; returns what `apply` does."""
+        """Applies the pending changes to the catalog; returns the locations that are no longer referenced."""
         gone = super().catch_up()
         self.released += gone
         return gone
 
     def adopt(self, compacted: Compacted, offset: int) -> None:
-        """Applies a compaction, whose frame drops everything that was released before."""
+        """Applies a compaction, whose frame has deleted all rows released before it."""
         super().adopt(compacted, offset)
         self.released.clear()
 
 
 class StreamReader:
-    """Implements `replay.LedgerReader` over the streams of one ledger, by a link of others.
+    """A `replay.LedgerReader` of one ledger's streams. The caller owns `link`.
 
-    `frames`, `pieces` and `rows` raise LedgerDamaged, Refused, Unreachable, Lost.
+    `frames` and `pieces` raise LedgerDamaged, Refused, Unreachable, Lost.
     """
 
     mend = "put back what the server held"
@@ -64,7 +63,7 @@ class StreamReader:
             raise LedgerDown(f"{self.where} cannot be read now: {error}") from error
 
     async def frames(self, offset: int, serial: int) -> AsyncGenerator[Frame, None]:
-        """Implements the protocol's `LedgerReader.frames`: a frame is at its serial."""
+        """Yields the frames from `serial` on; ignores `offset`."""
         first = f"{serial}-0"
         while found := await self._link.read(READ, [self._place.frames], first, "+", READ_BYTES):
             for id_, data in zip(found[::2], found[1::2], strict=True):
@@ -75,7 +74,7 @@ class StreamReader:
         return bytes_at(self._link, self._place.states, locations)
 
     async def rows(self, catalog: Catalog, fetch: Fetch) -> list[Chunk]:
-        """Returns published rows as `Outputs.fetch` does, each verified; OffsetTrimmed, LedgerDamaged, LedgerDown."""
+        """Returns published rows as `Outputs.fetch` does, verified. Raises OffsetTrimmed, LedgerDamaged, LedgerDown."""
 
         async def read(locations: Sequence[Location]) -> list[bytes]:
             async with aclosing(bytes_at(self._link, self._place.rows, locations)) as data:
@@ -97,31 +96,33 @@ def _frame(place: RedisPlace, id_: str, data: bytes) -> Frame:
 
 
 async def frame_at(link: Link, place: RedisPlace, serial: int) -> Frame | None:
-    """Returns the frame with this serial; None: it is not there. LedgerDamaged, Refused, Unreachable, Lost."""
+    """Returns the frame with this serial; None: it does not exist.
+
+    Raises LedgerDamaged, Refused, Unreachable, Lost.
+    """
     id_ = f"{serial}-0"
     records = await link.ask("XRANGE", place.frames, id_, id_)
     return _frame(place, id_, records[0][1][1]) if records else None
 
 
 async def first_serial(link: Link, place: RedisPlace) -> int | None:
-    """Returns the serial of the first frame that is there; None: there is none. Refused, Unreachable, Lost."""
+    """Returns the serial of the first frame; None: the stream is empty. Raises Refused, Unreachable, Lost."""
     records = await link.ask("XRANGE", place.frames, "-", "+", "COUNT", 1)
     return int(records[0][0].partition(b"-")[0]) if records else None
 
 
 def id_of(at: Location) -> str:
-    """Returns the id of a location's record."""
     return f"{at.epoch}-{at.counter}"
 
 
 def location(id_: str, data: bytes | memoryview, sha256: bytes | None = None) -> Location:
-    """Returns the location of a record's bytes. `sha256`: of the data, if it is known."""
+    """Returns the location of a record. `sha256`: of the data; computed if None."""
     first, _, second = id_.partition("-")
     return Location(int(first), int(second), 0, len(data), sha256 or hashlib.sha256(data).digest())
 
 
 async def bytes_at(link: Link, stream: str, locations: Sequence[Location]) -> AsyncGenerator[bytes, None]:
-    """Yields the bytes at each location in order. LedgerDamaged, Refused, Unreachable, Lost."""
+    """Yields the verified bytes at each location, in order. Raises LedgerDamaged, Refused, Unreachable, Lost."""
     for some in _some(locations):
         asked = [("XRANGE", stream, id_of(at), id_of(at)) for at in some]
         for at, records in zip(some, await link.asks(asked), strict=True):
@@ -129,7 +130,7 @@ async def bytes_at(link: Link, stream: str, locations: Sequence[Location]) -> As
 
 
 def _some(locations: Sequence[Location]) -> Iterator[Sequence[Location]]:
-    """Yields as many locations at a time as have `READ_BYTES`; at least one."""
+    """Splits locations into groups of at most `READ_BYTES` of data, or a single location."""
     first = size_bytes = 0
     for number, at in enumerate(locations):
         if number > first and size_bytes + at.length > READ_BYTES:

@@ -1,8 +1,8 @@
-"""Writes frames, one script each, and resolves those whose answer was lost.
+"""Writes frames, one script each, and resolves writes whose answer was lost.
 
-written        the frame is the ledger's last one, and the replicas that must have it do
-not written    refused before the script began; or lost, and then found missing
-in doubt       resolved at once: a new connection takes a new fence, so that nothing comes later, and reads the head
+written        the frame is the last one of the ledger, and enough replicas have it
+not written    refused before the script began, or lost and then found missing
+in doubt       resolved at once: a new connection raises the fence, so that no late write succeeds, and reads the head
 fenced         another gateway owns the ledger
 """
 
@@ -25,16 +25,16 @@ from oncegate.ledgers.redis.shard.head import (
 from oncegate.ledgers.redis.shard.reading import Fold, first_serial, frame_at
 
 TURNS_MAX = 5
-# A connection that the server closed while nobody used it is known by the first thing that is sent over it.
+# A connection closed while idle is noticed only at the next send; hence one retry.
 TRIES = 2
 _NOT_WRITTEN = "nothing was written"
 Bytes = bytes | memoryview
 
 
 class FrameWriter:
-    """Writes one ledger's frames, one call at a time, over a link of its own. `holder`: 16 bytes of this opening.
+    """Writer of one ledger's frames, one call at a time. `holder`: 16 random bytes that identify this opening.
 
-    `fold` has each frame once it is written, except for the changes of the catalog, which the caller applies.
+    `fold` includes each frame once it is written, except for the changes of the catalog, which the caller applies.
     """
 
     def __init__(self, place: RedisPlace, link: Link, holder: bytes) -> None:
@@ -43,15 +43,16 @@ class FrameWriter:
         self._holder = holder
         self.fold = Fold(place.listed.ledger, place.frames)
         self._fence = 0
-        # The connection that the fence was taken over.
+        # Number of the connection that raised the fence.
         self._agreed = 0
 
     async def own(self, read: Head, lead: Callable[[], Awaitable[None]]) -> Head:
-        """Takes the ledger from its owner; returns its head. LedgerFull: others keep taking it.
+        """Raises the fence, which supersedes the current owner; returns the new head.
 
-        `lead`: raises if another gateway is to own it. It is asked between reading the fence and raising it, so a
-        gateway that became the holder since then, and took the fence, is not superseded. Raises as `lead` and
-        `read_head`.
+        `lead`: raises if another gateway must own the ledger. It is called between reading the fence and raising it,
+        so that a gateway that became the leader and raised the fence in between is not superseded.
+
+        Raises as `lead` and `read_head`; LedgerFull: other gateways keep raising the fence.
         """
         for _ in range(TURNS_MAX):
             await lead()
@@ -72,10 +73,15 @@ class FrameWriter:
         rows: Sequence[Bytes] = (),
         gone_rows: Sequence[str] = (),
     ) -> None:
-        """Appends a frame with `rows` beside it, and deletes the rows of these ids.
+        """Appends a frame and its `rows`, and deletes the rows with the ids `gone_rows`.
 
-        Raises LedgerFull, LedgerFenced: nothing was written; LedgerDown: unknown; LedgerDamaged: the server lost
-        acknowledged frames. After the last three this writer is of no more use.
+        Raises:
+            LedgerFull: nothing was written; retry.
+            LedgerFenced: nothing was written.
+            LedgerDown: effect unknown.
+            LedgerDamaged: the server lost acknowledged frames.
+
+        After the last three this writer must be discarded.
         """
         before = self.fold.end
         data, end = encode_frame(self._place.listed.ledger, before, entries, changes)
@@ -89,7 +95,7 @@ class FrameWriter:
         raise LedgerFull(f"{self._place.address.shown} lost it twice on the way; {_NOT_WRITTEN}")
 
     async def _written(self, end: End, arguments: Sequence[Bytes | str | int]) -> bool:
-        """Returns whether it was written, in doubt or not; errors as `write`."""
+        """Sends the frame; returns whether it was written, after resolving a lost answer. Raises as `write`."""
         place = self._place
         keys = [place.head, place.frames, place.rows]
         try:
@@ -123,7 +129,7 @@ class FrameWriter:
             return LedgerDown(f"{self._place.head} cannot be read ({error}); {_NOT_WRITTEN}, open it anew")
 
     def _judged(self, head: Head) -> LedgerFenced | LedgerDamaged | None:
-        """Returns why a head is not as this owner left it; None: it is."""
+        """Returns the error for a head that this owner did not write; None: the head is as this owner left it."""
         if head.fence >= self._fence and head.holder != self._holder:
             return _followed()
         if head.holder != self._holder or head.end != self.fold.end:
@@ -138,7 +144,7 @@ class FrameWriter:
         )
 
     async def _ready(self) -> None:
-        """Connects where the connection was lost, and takes the next fence over the new one; errors as `write`."""
+        """Reconnects if the connection was lost, and raises the fence over the new one. Raises as `write`."""
         try:
             await self._link.connect()
             if self._agreed == self._link.connections:
@@ -152,7 +158,10 @@ class FrameWriter:
             raise self._set_back(head)
 
     async def _renewed(self) -> Head:
-        """Takes the next fence. LedgerFenced: another owner has; LedgerDamaged, LedgerFull; as `read_head`."""
+        """Raises the fence of this owner; returns the new head.
+
+        Raises LedgerFenced: there is a newer owner; LedgerDamaged, LedgerFull; as `read_head`.
+        """
         for _ in range(TURNS_MAX):
             read = await read_head(self._link, self._place)
             if read.holder != self._holder:
@@ -163,7 +172,7 @@ class FrameWriter:
         raise changed_by_others(self._place)
 
     async def _of_other_server(self, error: OtherServer) -> LedgerFenced | LedgerDown:
-        """Returns why a restarted server is read again, or that a newer owner serves there."""
+        """Returns the error for a restarted server: LedgerFenced if it has a newer owner, else LedgerDown."""
         self._link.run_id = None
         try:
             head = await read_head(self._link, self._place)
@@ -175,7 +184,10 @@ class FrameWriter:
         return LedgerDown(f"{error}; it is read anew")
 
     async def _decide(self, end: End, doubt: Lost) -> bool:
-        """Finds out whether the frame that ends at `end` was written, and makes sure that it will not be later."""
+        """Returns whether the frame in doubt, which ends at `end`, was written; raises the fence against late writes.
+
+        Raises LedgerFenced: not written; LedgerDown: still unknown; LedgerDamaged.
+        """
         await self._link.drop()
         try:
             head = await self._renewed()
@@ -193,7 +205,10 @@ class FrameWriter:
         return head.end == end
 
     async def _followed(self, end: End, doubt: Lost, fenced: LedgerFenced) -> bool:
-        """Returns where another owner goes on from the frame that was in doubt; raises `fenced` where it does not."""
+        """Returns True if the newer owner's ledger contains the frame in doubt; raises `fenced` if not.
+
+        Raises LedgerDown: still unknown.
+        """
         try:
             first = await first_serial(self._link, self._place)
             found = await frame_at(self._link, self._place, end.serial)
@@ -206,7 +221,10 @@ class FrameWriter:
         return True
 
     async def write_piece(self, data: bytes) -> str:
-        """Writes a piece that no frame names yet; returns its id. LedgerFull: nothing names it; else as `write`."""
+        """Writes a piece that no frame names yet; returns its id.
+
+        Raises LedgerFull: it may be written, but nothing refers to it; otherwise as `write`.
+        """
         await self._ready()
         try:
             answer = await self._link.run(PIECE, [self._place.head, self._place.states], self._fence, data)
@@ -217,11 +235,11 @@ class FrameWriter:
         return bytes(answer).decode()
 
     async def trim(self, stream: str, first_id: str) -> None:
-        """Deletes the records of a stream before this one; LedgerFull: not now, else as `write`."""
+        """Deletes the records of a stream before `first_id`. Raises LedgerFull: retry; otherwise as `write`."""
         await self._delete(TRIM, stream, first_id)
 
     async def drop(self, ids: Sequence[str]) -> None:
-        """Deletes rows; errors as `trim`."""
+        """Deletes the rows with these ids. Raises as `trim`."""
         await self._delete(DROP, self._place.rows, *ids)
 
     async def _delete(self, script: Script, stream: str, *arguments: str) -> None:
@@ -234,15 +252,15 @@ class FrameWriter:
             raise await self._not_taken(answer)
 
     async def require_unfollowed(self, link: Link) -> None:
-        """Raises LedgerFenced where another owner has taken the ledger; LedgerDamaged, Refused, Unreachable, Lost."""
+        """Raises LedgerFenced if the ledger has a newer owner; LedgerDamaged, Refused, Unreachable, Lost."""
         head = await read_head(link, self._place)
         if head.fence >= self._fence and head.holder != self._holder:
             raise _followed()
 
     async def look(self, link: Link) -> None:
-        """Looks over another link whether the head is this owner's; nothing else is known while it appends.
+        """Checks over another link that the head is this owner's and not behind; appends may be under way.
 
-        LedgerFenced, LedgerDamaged; Refused, Unreachable, Lost: it was not looked at.
+        Raises LedgerFenced, LedgerDamaged; Refused, Unreachable, Lost: the head was not read.
         """
         end = self.fold.end
         head = await read_head(link, self._place)
