@@ -1,1 +1,1 @@
-"""Every claim about speed, as a command: `make bench`."""
+"""The benchmarks behind every claim about speed, run by `make bench`."""

@@ -1,6 +1,6 @@
-"""Runs `make bench`: every claim about speed beside what a user would pick instead, in one run.
+"""Runs `make bench`: measures every claim about speed and the alternatives that a user would choose, in one run.
 
-Starts gateways and a Redis of its own on 127.0.0.1, each on one core, the load on another. The long form takes twenty
+Starts gateways and a Redis on 127.0.0.1, each on one core, with the load on another. The long form takes twenty
 minutes, `--short` (or `--quick`) two. Writes out/bench/result.json, .md and .png.
 """
 
@@ -29,13 +29,13 @@ from bench.report.figures import Figure, judged, read, unanswered
 from bench.report.reaches import REACHES
 
 OUT = Path("out/bench")
-# First, while nothing else takes memory.
+# These sections come first, while nothing else uses memory.
 BESIDE_REDIS = ("claims", "singles", "redis")
 Section = Callable[[Setting], list[Figure]]
 
 
 def sections(plan: Plan) -> dict[str, Section]:
-    """What is measured, in order, by the name that `--only` takes."""
+    """Returns the sections in order, by the name that `--only` accepts."""
     return {
         "ceilings": lambda setting: ceilings.figures(setting.folder),
         "claims": _claims,
@@ -57,7 +57,7 @@ def sections(plan: Plan) -> dict[str, Section]:
 
 
 def _claims(setting: Setting) -> list[Figure]:
-    """The packed door, the two others, and latencies at half of the packed door's peaks."""
+    """Measures claims in each encoding, and latencies at half of the peak rates of the packed one."""
     plan = setting.plan
     all_figures = [figure for point in plan.points for figure in claims.batches(setting, "packed", *point)]
     for ids, clients in open_loop.PEAKS:
@@ -74,7 +74,7 @@ def _claims(setting: Setting) -> list[Figure]:
 
 
 def _part(module: str, setting: Setting) -> list[Figure]:
-    """The figures of a part that runs in a process of its own: `figures(quick)` of the module."""
+    """Returns `figures(quick)` of a module, run in its own process."""
     setting.tell(module)
     code = f"import json; from {module} import figures; "
     code += f"print(json.dumps(figures({setting.plan.short}), default=lambda figure: figure.plain()))"
@@ -93,7 +93,7 @@ def _growth(setting: Setting) -> list[Figure]:
 
 
 def run(plan: Plan, only: list[str], console: Console) -> tuple[list[Figure], list[str]]:
-    """Every section, judged, and the names of those that failed: they are told, and the others go on."""
+    """Runs every section; returns the judged figures and the names of failed sections, which do not stop the others."""
     chosen = {name: work for name, work in sections(plan).items() if not only or name in only}
     done = Done(console)
     with (
@@ -115,7 +115,7 @@ def run(plan: Plan, only: list[str], console: Console) -> tuple[list[Figure], li
 
 
 class Done:
-    """What was measured so far, and the sections that could not be."""
+    """The figures measured so far, and the sections that failed."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -123,7 +123,7 @@ class Done:
         self.failed: list[str] = []
 
     def take(self, name: str, work: Section, setting: Setting) -> None:
-        """Measure a section, tell how long it took."""
+        """Measures a section and prints its duration."""
         began_s = time.monotonic()
         try:
             self.figures += work(setting)
@@ -138,7 +138,7 @@ def _tell(bar: Progress, task: object, what: str) -> None:
 
 
 def main() -> int:
-    """Measures the sections that the command line names and writes the report; status 1 when a figure failed."""
+    """Measures the sections named on the command line and writes the report; returns 1 if a section failed."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("--short", "--quick", action="store_true", help="two minutes: fewer points, shorter runs")
     parser.add_argument("--only", nargs="+", default=[], choices=list(sections(LONG)), help="these sections alone")

@@ -1,1 +1,1 @@
-"""What is measured."""
+"""The measurements, one module each."""

@@ -1,4 +1,4 @@
-"""What no gateway on this machine can pass: memory, the disk's syncs. `figures` gives each with what it bounds."""
+"""Measures the limits that this machine sets for any gateway: memory latency and syncs of the disk."""
 
 import os
 import time
@@ -9,7 +9,7 @@ from numba import njit
 
 from bench.report.figures import Figure
 
-# As large as the table of ten million ids; far beyond any cache.
+# The size of the table of ten million ids, far larger than any cache.
 TABLE_BYTES = 256 << 20
 WALK_STEPS = 2_000_000
 SYNCS = 100
@@ -17,7 +17,7 @@ SYNCS = 100
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def _walk(places: np.ndarray, steps: int) -> int:  # type: ignore[type-arg]
-    """Each step needs what the last one read: nothing overlaps."""
+    """Follows a chain of reads: each depends on the one before, so none overlap."""
     at = 0
     for _ in range(steps):
         at = places[at]
@@ -26,7 +26,7 @@ def _walk(places: np.ndarray, steps: int) -> int:  # type: ignore[type-arg]
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def _gather(places: np.ndarray, wanted: np.ndarray) -> int:  # type: ignore[type-arg]
-    """Each read stands alone: as many overlap as the processor can hold."""
+    """Sums independent reads, which overlap as far as the processor allows."""
     total = 0
     for at in wanted:
         total += places[at]
@@ -34,10 +34,10 @@ def _gather(places: np.ndarray, wanted: np.ndarray) -> int:  # type: ignore[type
 
 
 def memory() -> list[Figure]:
-    """Time of a read from a table of that size, one after another and overlapping."""
+    """Measures the time of a random read from a table of TABLE_BYTES, dependent and overlapping."""
     words = TABLE_BYTES // 8
     rng = np.random.default_rng(1)
-    # A random cycle through all places (Sattolo), by way of an order.
+    # A random cycle through all positions (Sattolo), built from a permutation.
     order = rng.permutation(words)
     places = np.empty(words, np.int64)
     places[order[:-1]], places[order[-1]] = order[1:], order[0]
@@ -54,7 +54,7 @@ def memory() -> list[Figure]:
 
 
 def syncs(folder: Path) -> list[Figure]:
-    """Appends of what a claim of 1 and of 10,000 ids writes, one `fdatasync` each."""
+    """Measures appends as large as claims of 1 and of 10,000 ids, with one `fdatasync` each."""
     times = []
     for ids, size_bytes in ((1, 4_096), (10_000, 163_840)):
         data = np.random.default_rng(ids).bytes(size_bytes)
@@ -70,5 +70,5 @@ def syncs(folder: Path) -> list[Figure]:
 
 
 def figures(folder: Path) -> list[Figure]:
-    """All of them."""
+    """Measures all limits."""
     return [*memory(), *syncs(folder)]

@@ -1,4 +1,4 @@
-"""Durable claims through HTTP beside what a user would pick instead: batches and single ids."""
+"""Measures durable claims over HTTP, in batches and as single ids, and the alternatives that a user would choose."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -10,14 +10,14 @@ from bench.report.figures import Figure, interleaved
 from bench.report.reaches import DIRECT, FRONT, LUA, MULTI, RAW, REDIS_PY
 
 _DOORS = {"packed": "packed", "arrow": "Arrow strings", "json": "JSON strings"}
-# The strongest first.
+# The fastest first.
 _PEERS = {MULTI: "multi", LUA: "lua", RAW: "raw", REDIS_PY: "redis_py"}
 Runs = dict[str, dict[str, Any]]
 Works = dict[str, Callable[[], Mapping[str, float]]]
 
 
 def batches(setting: Setting, door: str, ids: int, clients: int) -> list[Figure]:
-    """One point: a figure for each peer."""
+    """Measures one point; returns a figure for each peer."""
     name = f"claim, {_DOORS[door]}, {ids:,} ids, {clients} clients"
     setting.tell(name)
     text = door != "packed"
@@ -40,7 +40,7 @@ def batches(setting: Setting, door: str, ids: int, clients: int) -> list[Figure]
 
 
 def singles(setting: Setting, clients: int) -> list[Figure]:
-    """One id a request: through the gateway, through the same server over a Redis, and straight by redis-py."""
+    """Measures requests of one id: to the gateway, to its HTTP server over a Redis, and to Redis through redis-py."""
     name = f"single ids, {clients} clients"
     setting.tell(name)
     with setting.serving(name) as servers, front(setting.scratch(f"front {clients}"), setting.redis.port) as through:
@@ -58,7 +58,7 @@ def singles(setting: Setting, clients: int) -> list[Figure]:
 
 
 def beside(name: str, runs: Runs) -> list[Figure]:
-    """The gateway's runs (under "") against each peer's."""
+    """Compares the gateway's runs (under "") with those of each peer."""
     ceiling = runs.pop("ceiling", {}).get("rate")
     own = _figure(name, runs.pop(""), "ids/s", ceiling)
     return [own, *(own.against(peer, row["rate"]) for peer, row in runs.items())]

@@ -1,9 +1,11 @@
-"""Bloom filters: check-and-add and false positives, beside pybloom-live and rbloom. `python -m bench.cases.filters`.
+"""Compares Bloom filters with pybloom-live and rbloom: check-and-add, and false positives.
 
-Batches of 10,000 ids, a tenth of them asked for before, while a filter for a million fills up; the filters take turns
-at each batch, and a figure is the median over the batches, in processor time. Each gets ids in the form that suits it
-best, made beforehand: ours 16 bytes an id in one array, pybloom-live texts, rbloom bytes. Then ours alone where it
-is larger than the processor's caches, beside reading a word at random there, which is what nothing can beat. The
+Run it with `python -m bench.cases.filters`.
+
+Batches of 10,000 ids, a tenth of them repeated, fill a filter for a million ids. The filters take turns at each batch;
+a figure is the median over the batches, in processor time. Each filter gets ids prepared in its fastest form: ours 16
+bytes per id in one array, pybloom-live texts, rbloom bytes. Then our filter is measured alone when it is larger than
+the processor's caches, compared with a random read of a word there, the lower bound of any filter. The false-positive
 rate is measured over ids that were never added. Writes out/bench/filters.json.
 """
 
@@ -29,7 +31,7 @@ BATCH = 10_000
 DUPLICATES = 0.1
 CAPACITY = 1_000_000
 LARGE_IDS, LARGE_IDS_QUICK = 200_000_000, 30_000_000
-ASKED, ASKED_SLOWLY = 10_000_000, 300_000  # by an array, and id by id
+ASKED, ASKED_SLOWLY = 10_000_000, 300_000  # in arrays, and id by id
 SEED = 20240611
 OURS, PYBLOOM, RBLOOM = "blocked", "pybloom-live", "rbloom"
 Keys = NDArray[np.uint64]
@@ -37,37 +39,37 @@ Figure = dict[str, object]
 
 
 def texts_of(keys: Keys) -> list[str]:
-    """Writes keys as text, 32 hexadecimal digits each, as pybloom takes them."""
+    """Converts keys to texts of 32 hexadecimal digits, for pybloom."""
     digits = keys.tobytes().hex()
     return [digits[at : at + 32] for at in range(0, len(digits), 32)]
 
 
 def bytes_of(keys: Keys) -> list[bytes]:
-    """Cuts keys into 16 bytes each, as rbloom takes them."""
+    """Splits keys into 16 bytes each, for rbloom."""
     data = keys.tobytes()
     return [data[at : at + 16] for at in range(0, len(data), 16)]
 
 
 def check_and_add(ours: Filter, keys: Keys) -> None:
-    """Asks our filter about a batch of keys, then adds them."""
+    """Looks up a batch of keys in our filter, then adds them."""
     ours.might_hold(keys)
     ours.add(keys)
 
 
 def check_and_add_texts(bloom: BloomFilter, texts: list[str]) -> None:
-    """Adds texts to pybloom's filter, whose `add` tells whether each was there."""
+    """Adds texts to pybloom's filter, whose `add` returns whether each was present."""
     for text in texts:
-        bloom.add(text)  # tells whether it was there
+        bloom.add(text)  # returns whether it was present
 
 
 def check_and_add_bytes(bloom: Bloom, keys: list[bytes]) -> None:
-    """Asks rbloom's filter about each key, then adds them all."""
+    """Looks up each key in rbloom's filter, then adds them all."""
     [key in bloom for key in keys]
     bloom.update(keys)
 
 
 def batches(rng: np.random.Generator, ids: int) -> list[Keys]:
-    """Random ids, a tenth of each batch out of the batches before."""
+    """Returns batches of random ids; a tenth of each batch repeats ids of earlier batches."""
     key_batches: list[Keys] = []
     for _ in range(ids // BATCH):
         keys = rng.integers(0, 1 << 64, (BATCH, 2), dtype=np.uint64)
@@ -79,16 +81,16 @@ def batches(rng: np.random.Generator, ids: int) -> list[Keys]:
 
 
 def timed(call: Callable[..., None], *arguments: object) -> float:
-    """Nanoseconds of this thread's processor time an id of one batch."""
+    """Returns the thread's processor time for one batch, in nanoseconds per id."""
     start = time.thread_time_ns()
     call(*arguments)
     return (time.thread_time_ns() - start) / BATCH
 
 
 def check_and_add_figures(fpr: float, ids: int) -> list[Figure]:
-    """Measures ids a second and bytes an id of a filter that grows from empty to `ids`, ours beside two others."""
+    """Measures ids per second and bytes per id of three filters, ours and two others, filled up to `ids`."""
     ours, pybloom, rbloom = make("blocked", ids, fpr), BloomFilter(ids, fpr), Bloom(ids, fpr)
-    check_and_add(make("blocked", BATCH, fpr), batches(np.random.default_rng(SEED), BATCH)[0])  # compiled now
+    check_and_add(make("blocked", BATCH, fpr), batches(np.random.default_rng(SEED), BATCH)[0])  # compiles the kernels
     cost: dict[str, list[float]] = {OURS: [], PYBLOOM: [], RBLOOM: []}
     for keys in batches(np.random.default_rng(SEED), ids):
         texts, packed = texts_of(keys), bytes_of(keys)
@@ -109,7 +111,7 @@ def check_and_add_figures(fpr: float, ids: int) -> list[Figure]:
 
 
 def rate_figures(fpr: float, ids: int, asked_slowly: int) -> list[Figure]:
-    """The false positives, as a share of the designed ones: 1 is just as designed."""
+    """Measures the false-positive rates relative to the configured one: 1 is exactly as configured."""
     rng = np.random.default_rng(SEED)
     keys, others = (rng.integers(0, 1 << 64, (count, 2), dtype=np.uint64) for count in (ids, ASKED))
     ours, few = make("blocked", ids, fpr), ids // 10
@@ -128,9 +130,9 @@ def rate_figures(fpr: float, ids: int, asked_slowly: int) -> list[Figure]:
 
 
 def large_figure(ids: int) -> Figure:
-    """Ours where each word is a miss of the caches."""
+    """Measures our filter when it is so large that each word is a cache miss."""
     rng, ours = np.random.default_rng(SEED), make("blocked", ids, 0.01)
-    for _ in range(20):  # full enough to be touched everywhere
+    for _ in range(20):  # full enough that every part is touched
         ours.add(rng.integers(0, 1 << 64, (ids // 40, 2), dtype=np.uint64))
     cost, read, words = [], [], np.ones(ours.size_bytes // 8, np.uint64)
     for _ in range(200):
@@ -144,14 +146,14 @@ def large_figure(ids: int) -> Figure:
 
 
 def compared(name: str, value: float, unit: str, peer: str, peer_value: float) -> Figure:
-    """Makes one figure of a value and a peer's, with their ratio."""
+    """Returns a figure of a value and a peer's, with their ratio."""
     ratio = value / peer_value
     values = (round(float(value), 3), round(float(peer_value), 3), round(float(ratio), 3))
     return {"name": name, "value": values[0], "unit": unit, "peer": peer, "peer_value": values[1], "ratio": values[2]}
 
 
 def figures(quick: bool, each: Callable[[], Any] = lambda: None) -> list[Figure]:
-    """Measures all filters, and calls `each` after each of five parts. Quick: half a minute."""
+    """Measures all filters; calls `each` after each of the five parts. `quick`: takes half a minute."""
     all_figures: list[Figure] = []
     ids = CAPACITY // 2 if quick else CAPACITY
     parts: list[Callable[[], list[Figure]]] = [

@@ -1,11 +1,11 @@
-"""The index of claims from 0 to 50 million ids: its longest pause, its memory, its rate.
+"""Measures the index of claims from 0 to 50 million ids: its longest pause, its memory and its rate.
 
 Run it with `python -m bench.cases.growth`.
 
-Random fingerprints, fresh ones only, claimed and completed by requests of 10,000, without ledger and door. A pause is
-the time that one request takes: room made, claim and completion applied and settled. On a machine that does other
-things too, waiting for the processor is in it: so it is told in processor time as well. Memory is the growth of the
-process (RSS) and, beside it, that of the arrays alone. Writes out/bench/growth.json.
+New random fingerprints are claimed and completed in requests of 10,000, without a ledger or transport. A pause is the
+duration of one request: making room, then applying and settling claim and completion. On a busy machine the wall time
+includes waits for the processor, so pauses are reported in processor time as well. Memory is the growth of the
+process (RSS), and separately that of the arrays alone. Writes out/bench/growth.json.
 """
 
 import argparse
@@ -29,12 +29,12 @@ from oncegate.index.shard import warm_up
 IDS = 50_000_000
 BATCH = 10_000
 SEED = 20240611
-# A pool of random fingerprints, made while nothing is measured, is used up and made anew.
+# Random fingerprints are generated in pools of this size, outside the measured time.
 POOL_IDS = 200_000
 
 
 def fingerprints(batch: int, total: int) -> Iterator[NDArray[np.uint64]]:
-    """Batches of random ids, shape (batch, 2)."""
+    """Yields batches of random ids, shape (batch, 2)."""
     rng = np.random.default_rng(SEED)
     for done in range(0, total, POOL_IDS):
         pool = rng.integers(0, 1 << 64, (min(POOL_IDS, total - done), 2), dtype=np.uint64)
@@ -42,7 +42,7 @@ def fingerprints(batch: int, total: int) -> Iterator[NDArray[np.uint64]]:
 
 
 def grow(total: int, batch: int, each: Callable[[int], None] = lambda ids: None) -> list[dict[str, object]]:
-    """The figures of one growth; `each` hears how many ids were added."""
+    """Measures one growth to `total` ids; calls `each` with the number of ids added."""
     warm_up()
     process, rng, pauses, store = psutil.Process(), np.random.default_rng(SEED + 1), [], ClaimStore()
     rss_before = process.memory_info().rss
@@ -57,7 +57,7 @@ def grow(total: int, batch: int, each: Callable[[int], None] = lambda ids: None)
 
 
 def add(store: ClaimStore, call: int, claim: bytes, ids: bytes, count: int) -> None:
-    """One claim of fresh ids and its completion, both durable; five milliseconds after the one before."""
+    """Applies a claim of new ids and its completion, both durable, five milliseconds after the previous ones."""
     now_ms = 5 * call
     store.make_room(count, now_ms)
     claimed = apply(store, 2 * call + 1, Claimed(claim, claim, call, claim, 30_000, now_ms, ids, b""), now_ms)
@@ -71,7 +71,7 @@ def add(store: ClaimStore, call: int, claim: bytes, ids: bytes, count: int) -> N
 def figures(
     store: ClaimStore, total: int, batch: int, pauses_ms: NDArray[np.float64], rss: int
 ) -> list[dict[str, object]]:
-    """Makes pauses in ms, memory in bytes an id and the rate of what `grow` measured; `rss` is in bytes."""
+    """Returns pauses in ms, memory in bytes per id and the rate from what `grow` measured; `rss` is in bytes."""
     name = f"growth to {total:,} ids, {batch:,} a request"
     wall_ms, cpu_ms = pauses_ms[:, 0], pauses_ms[:, 1]
     rows: list[tuple[str, float, str]] = [

@@ -1,4 +1,4 @@
-"""Packed claims over gRPC beside the same over HTTP, at one gateway; and by grpcio's server beside grpclib's."""
+"""Compares packed claims over gRPC with HTTP on one gateway, and grpcio's server with grpclib's."""
 
 from bench.cases.claims import beside
 from bench.cases.setting import BATCH, Setting
@@ -13,7 +13,7 @@ GRPCLIB = "grpclib"
 
 
 def figures(setting: Setting) -> list[Figure]:
-    """A figure for streams, one for calls, each beside HTTP with as many requests in flight."""
+    """Measures gRPC streams and calls, each compared with HTTP at the same number of requests in flight."""
     name = f"packed, {IDS:,} ids, {CLIENTS} in flight"
     setting.tell(f"claim over gRPC, {name}")
     port = free_port()
@@ -36,7 +36,7 @@ def figures(setting: Setting) -> list[Figure]:
 
 
 def libraries(setting: Setting) -> list[Figure]:
-    """A figure for large claims and one for single ids, by grpcio's server beside grpclib's over one engine."""
+    """Measures large claims and single ids with grpcio's server and with grpclib's, over one engine."""
     grpcio_port, grpclib_port = free_ports(2)
     with grpc_servers(setting.scratch("grpc_servers"), grpcio_port, grpclib_port) as served:
         setting.load.run(served, "prefill", live=setting.plan.live, ids=BATCH, text=False)

@@ -1,6 +1,6 @@
-"""Fingerprints of ids and of rows, in one thread: `python -m bench.cases.hashing`.
+"""Measures fingerprints of ids and rows in one thread: `python -m bench.cases.hashing`.
 
-Prints the tenth and the fiftieth percentile of the wall time of 100 calls, per id or row, in nanoseconds.
+Prints the tenth and the fiftieth percentile of the wall time of 100 calls, in nanoseconds per id or row.
 """
 
 import random
@@ -18,7 +18,7 @@ KEY = bytes(range(32))
 
 
 def measure(name: str, items: int, call: Callable[[], object]) -> None:
-    """Prints the lowest decile and the median of what one item costs, in ns, and millions of items a second."""
+    """Prints the lowest decile and the median of the cost of one item in ns, and millions of items per second."""
     times = []
     call()
     for _ in range(CALLS):
@@ -31,7 +31,7 @@ def measure(name: str, items: int, call: Callable[[], object]) -> None:
 
 
 def flights(rows: int, rng: random.Random) -> pa.RecordBatch:
-    """Ten columns: four strings, two integers, two floats, a timestamp, a boolean."""
+    """Returns rows of ten columns: four strings, two integers, two floats, a timestamp, a boolean."""
 
     def column(make: Callable[[], object], kind: pa.DataType) -> pa.Array:
         return pa.array([make() for _ in range(rows)], kind)
@@ -53,7 +53,7 @@ def flights(rows: int, rng: random.Random) -> pa.RecordBatch:
 
 
 def main() -> None:
-    """Prints what the hashes of ids, of joined columns and of rows cost."""
+    """Prints the cost of hashing ids, joined columns and rows."""
     rng = random.Random(1)
     ids, rows = Fingerprinter(KEY), RowFingerprinter(KEY)
     for count in (1, 100, 1_000, 10_000, 100_000):

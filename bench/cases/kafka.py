@@ -1,7 +1,7 @@
-"""A ledger on Kafka: claims beside the log on this disk, rows beside a producer in Python, and how long starts take.
+"""Measures a ledger on Kafka: claims compared with the log on this disk, rows with a producer in Python, and starts.
 
-One broker of its own, unpinned: of the two cores the gateway has one, and broker and load share the other with the
-gateway's waiting. The log is synced by this machine's disk, the topics by nobody: a broker acknowledges from memory.
+One unpinned broker. Of the two cores the gateway has one; broker and load share the other. The log is synced to this
+machine's disk. The topics are not: a broker acknowledges from memory.
 """
 
 from statistics import median
@@ -18,7 +18,7 @@ STARTS = 3
 
 
 def figures(setting: Setting) -> list[Figure]:
-    """Claims at each point, rows into topics, then starts over what is known before anything is measured."""
+    """Measures claims at each point, rows into topics, then starts over the prefilled ids."""
     with Cluster(setting.scratch("kafka")) as cluster:
         all_figures = [
             figure for number, point in enumerate(POINTS) for figure in _claims(setting, cluster, number, *point)
@@ -44,7 +44,7 @@ def _claims(setting: Setting, cluster: Cluster, number: int, ids: int, clients: 
 
 
 def _starts(setting: Setting, cluster: Cluster) -> list[Figure]:
-    """Starts anew over the live ids, and a second gateway that takes over from one that serves."""
+    """Measures restarts over the live ids, and the takeover by a second gateway from one that serves."""
     name = f"start over Kafka, {setting.plan.live:,} ids"
     setting.tell(name)
     folder, url = setting.scratch(name), f"{cluster.ledger('starts')}&takeover_ms={TAKEOVER_MS}"

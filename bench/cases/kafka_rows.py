@@ -1,8 +1,8 @@
-"""Rows into users' Kafka topics through the gateway beside a transactional producer in Python that writes them itself.
+"""Compares rows written to users' Kafka topics through the gateway with a transactional producer in Python.
 
-The gateway has its core and the load the other, as everywhere; the peer is in the load process. One broker, unpinned,
-acknowledges from memory. What a record costs is counted on both sides of the socket: the gateway's processor time and
-the load's, the broker's on neither side.
+The gateway has one core and the load the other, as everywhere; the peer runs in the load process. One unpinned broker
+acknowledges from memory. The cost of a record is the processor time of the gateway and of the load, without that of
+the broker.
 """
 
 from collections.abc import Mapping
@@ -18,18 +18,21 @@ from bench.report.reaches import CONFLUENT, CONFLUENT_BATCHES
 from deploy.kafka.cluster import Cluster
 
 PARTITIONS = 4
-# Bytes of a value, rows a request and a transaction of the peer, clients.
+# Bytes of a value, rows per request, clients.
 POINTS = ((100, 10_000, 8), (1_000, 2_000, 8), (100, 10_000, 1))
-# A transaction of the peer has the rows of so many requests: the gateway's group commit has about as many.
+# Requests per transaction of the peer, about as many as in a group commit of the gateway.
 REQUESTS_A_TRANSACTION = 4
-# Commits take a share of a second: a run has to have many of them.
+# A commit takes a noticeable fraction of a second, so runs are longer to contain many of them.
 SECONDS_FACTOR = 3
 _PEERS = {CONFLUENT: "confluent_produce", CONFLUENT_BATCHES: "confluent_batches"}
 Rows = Mapping[str, Any]
 
 
 def figures(setting: Setting, cluster: Cluster, url: str) -> list[Figure]:
-    """Records a second, records a second of processor time and latencies, each beside both peers. `url`: a ledger's."""
+    """Measures records per second, records per second of processor time and latencies, compared with both peers.
+
+    `url`: the ledger's URL.
+    """
     with gateway(setting.scratch("rows"), ledger=url) as served:
         return [figure for point in POINTS for figure in _point(setting, cluster, served, *point)]
 
@@ -52,7 +55,7 @@ def _point(setting: Setting, cluster: Cluster, served: Served, row_bytes: int, r
 
 
 def _run(setting: Setting, cluster: Cluster, served: Served, job: Rows, kind: str, **more: Any) -> dict[str, float]:
-    """One run into a topic of its own, which goes afterwards."""
+    """Runs a job on its own topic, which is deleted afterwards."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     topic = f"rows{setting.load.runs}"
     admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)

@@ -1,8 +1,8 @@
-"""A Spark job that writes into Kafka topics through the gateway beside Spark's own Kafka sink, which may write twice.
+"""Compares a Spark job that writes to Kafka through the gateway with Spark's own Kafka sink, which may write twice.
 
-Keys of 36 and values of 100 bytes that Spark holds in memory before the clock starts, into four partitions. Spark, the
-gateway and the broker share the cores. `direct`: the tasks write past the gateway, which enters what they have written.
-Run it with `python -m bench.cases.kafka_spark [--short]`.
+Spark holds keys of 36 bytes and values of 100 bytes in memory before the clock starts, and writes them to four
+partitions. Spark, the gateway and the broker share the cores. `direct`: the tasks write to Kafka themselves, and the
+gateway records what they have written. Run it with `python -m bench.cases.kafka_spark [--short]`.
 """
 
 import json
@@ -31,7 +31,7 @@ WAYS = ("staged", "ids", "direct", "kafka")
 
 
 def figures(quick: bool) -> list[dict[str, Any]]:
-    """Rows a second of each way, in a Spark of its own, with a broker and a gateway of its own."""
+    """Measures rows per second of each way, with its own Spark, broker and gateway."""
     plan = SHORT if quick else LONG
     with tempfile.TemporaryDirectory(prefix="oncegate-bench-") as folder:
         path = Path(folder)
@@ -66,7 +66,7 @@ def _measured(spark: Any, cluster: Cluster, served: Served, rows: int, rounds: i
 
 
 def _frame(spark: Any, rows: int) -> Any:
-    """Rows that know their place in their partition, in memory; it counts up from one partition's first row on."""
+    """Returns cached rows with their position in their partition, counted from its first row."""
     frame = batch_frame(spark, rows).withColumnRenamed("payload", "value")
     place = F.monotonically_increasing_id().bitwiseAND(F.lit((1 << 33) - 1))
     numbered = frame.withColumn("lane", F.concat(F.lit("p-"), F.spark_partition_id())).withColumn("place", place)
@@ -76,7 +76,7 @@ def _frame(spark: Any, rows: int) -> Any:
 
 
 def _write(frame: Any, way: str, cluster: Cluster, served: Served) -> None:
-    """Writes the frame once into a topic of its own."""
+    """Writes the frame once to its own topic."""
     topic = f"{way}-{uuid.uuid4().hex}"
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
@@ -91,7 +91,7 @@ def _write(frame: Any, way: str, cluster: Cluster, served: Served) -> None:
         frame.write.format("oncegate").mode("append").options(**options).save()
         return
     frame = frame.drop("lane", "place")
-    # The same keys are written in each round: each is its own set of ids.
+    # Every round writes the same keys, so each has its own dedup scope.
     options |= {"idCol": "key", "idSet": topic} if way == "ids" else {"txnAppId": topic, "txnVersion": "0"}
     frame.write.format("oncegate").mode("append").options(**options).save()
 

@@ -1,4 +1,4 @@
-"""What an id costs to keep and to forget: disk, memory, a restart, a bucket's end; Redis' figures beside them."""
+"""Measures the cost of keeping and forgetting an id: disk, memory, restart and expiry of a bucket; also for Redis."""
 
 import time
 
@@ -18,28 +18,28 @@ from oncegate.ledgers.log.reserve import RESERVE_NAME
 
 KEYS, SETS = "Redis, a key an id", "Redis, a set of ids"
 BUCKET_IDS = 1_000_000
-# Of ids that stay: a bucket is retired from a table that holds others too.
+# Ids that stay: the bucket expires in a table that holds others too.
 OTHER_IDS = 1_000_000
-# Claims of one id each, one after another: each takes its time.
+# Fewer claims if each has one id, sent one after another, since these are slow.
 ONE_BY_ONE_IDS = 1_000
 
 
 def gateway_bytes(setting: Setting, batch: int) -> tuple[float, float]:
-    """Bytes an id on disk and in memory, claimed and completed in requests of `batch`."""
+    """Returns the bytes per id on disk and in memory, claimed and completed in requests of `batch`."""
     folder, ids = setting.scratch(f"kept {batch}"), setting.plan.kept_ids if batch > 1 else ONE_BY_ONE_IDS
     with gateway(folder) as served:
         setting.load.run(served, "prefill", live=ids, ids=batch)
         before = served.process.memory_info().rss
         setting.load.run(served, "prefill", live=ids, ids=batch, first=ids)
         memory = served.process.memory_info().rss - before
-    # Without the room that is kept for a full disk: it is one file, whatever the number of ids.
+    # Without the disk reserve, a file whose size does not depend on the number of ids.
     files = [path for path in (folder / "data").rglob("*") if path.is_file() and path.name != RESERVE_NAME]
     size_bytes = sum(path.stat().st_size for path in files)
     return size_bytes / (2 * ids), max(0.0, memory / ids)
 
 
 def redis_bytes(setting: Setting, only: str) -> dict[str, float]:
-    """Bytes an id in the AOF and in memory, and how long a restart takes, a microsecond an id."""
+    """Returns the bytes per id in the AOF and in memory, and the duration of a restart in microseconds per id."""
     folder, ids = setting.scratch(f"redis {only}"), setting.plan.kept_ids
     with redis(folder) as served:
         before = _used(served)
@@ -59,7 +59,7 @@ def _used(served: Served) -> int:
 
 
 def _forget(served: Served, only: str) -> float:
-    """Milliseconds until what was kept is gone: UNLINK of the set, or expiry of every key."""
+    """Returns the milliseconds until all ids are gone: by UNLINK of the set, or by expiry of every key."""
     with redis_library.Redis(port=served.port, socket_timeout=600) as client:
         start = time.perf_counter()
         if only == "bucket":
@@ -76,13 +76,13 @@ _EXPIRE = "for _, key in ipairs(redis.call('KEYS', '*')) do redis.call('PEXPIRE'
 
 
 def retire(batch: int) -> tuple[float, float]:
-    """Until a bucket of a million done ids is forgotten, with as many others there: ms, and of processor time."""
+    """Returns the time to expire a bucket of a million done ids among as many others, in wall and processor ms."""
     warm_up()
     store, rng = ClaimStore(), np.random.default_rng(1)
     calls = (BUCKET_IDS + OTHER_IDS) // batch
     for call in range(calls):
         add(store, call, rng.bytes(16), rng.bytes(16 * batch), batch)
-    # Past every lease, as a bucket of hours is: nobody can name these claims any more.
+    # After every lease, as for a bucket of hours: no request can name these claims any more.
     now_ms = 5 * calls + 3_600_000
     start, start_cpu = time.perf_counter(), time.thread_time()
     undo = apply(store, 2 * calls + 1, Retired(5 * (BUCKET_IDS // batch), now_ms), now_ms)
@@ -92,7 +92,7 @@ def retire(batch: int) -> tuple[float, float]:
 
 
 def figures(setting: Setting) -> list[Figure]:
-    """All of them."""
+    """Measures all costs."""
     setting.tell("disk and memory")
     keys, bucket = redis_bytes(setting, "keys"), redis_bytes(setting, "bucket")
     all_figures = []
@@ -104,7 +104,7 @@ def figures(setting: Setting) -> list[Figure]:
             of_memory = Figure("memory, the process, 10,000 ids a request", memory, "bytes/id")
             all_figures += [of_memory.against(KEYS, keys["memory"]), of_memory.against(SETS, bucket["memory"])]
     setting.tell("retire")
-    # The first loads what was compiled.
+    # The first run loads the compiled kernels.
     pause_ms, cpu_ms = sorted(retire(10_000) for _ in range(3))[1]
     retired = Figure(f"retire a bucket of {BUCKET_IDS:,} ids", pause_ms, "ms")
     all_figures += [

@@ -1,7 +1,7 @@
-"""A batch of a GiB, staged and committed over Kafka: what it takes of memory, and how long claims wait beside it.
+"""Measures a batch of a GiB, staged and committed on Kafka: its memory, and the latency of concurrent claims.
 
-`python -m bench.cases.large_batch [--mib 1024]`. One gateway, one broker, and another client that claims one id at a
-time, at intended times, from before the batch until after it. Writes out/large-batch/result.json, .md and .png.
+`python -m bench.cases.large_batch [--mib 1024]`. One gateway, one broker, and a second client that claims one id at a
+time at intended times, from before the batch until after it. Writes out/large-batch/result.json, .md and .png.
 """
 
 import argparse
@@ -33,7 +33,7 @@ TOPIC = "batch"
 ROW_BYTES = 1_024
 CHUNK_MIB = 8
 CHUNK_ROWS = CHUNK_MIB * MIB // ROW_BYTES
-# Less is committed before a claim is due.
+# A smaller batch is committed before the next claim is due.
 MIB_MIN = 64
 CLAIMS_PER_SECOND = 20.0
 BEFORE_S, AFTER_S = 10.0, 5.0
@@ -42,8 +42,11 @@ SEED = 20240611
 
 @dataclass(frozen=True)
 class Measured:
-    """What one batch took. `staging`, `commit`: begin and end, by the monotonic clock; peaks: of the gateway's RSS
-    above what it held before the batch, while it was staged and while it was committed."""
+    """The measurements of one batch.
+
+    staging, commit: begin and end, by the monotonic clock.
+    Peaks are those of the gateway's RSS during staging and commit, relative to the RSS before the batch.
+    """
 
     mib: int
     begun: float
@@ -55,13 +58,13 @@ class Measured:
     claims: Sequence[Claim] = ()
 
     def waits(self, phase: str) -> list[float]:
-        """Returns what claims waited, in ms, that were due before the batch, while it was staged, or committed."""
+        """Returns the latencies, in ms, of claims due in a phase: before the batch, its staging, or its commit."""
         times = {"before": (self.begun, self.staging[0]), "staging": self.staging, "commit": self.commit}
         return within(self.claims, *times[phase])
 
 
 class PeakMemory:
-    """Reads the greatest RSS that a process of this machine had since the last look, as Linux keeps it."""
+    """Reads the peak RSS of a process since the last reset, as recorded by Linux."""
 
     def __init__(self, process: psutil.Process) -> None:
         self._folder = Path(f"/proc/{process.pid}")
@@ -69,20 +72,20 @@ class PeakMemory:
         self.reset()
 
     def reset(self) -> None:
-        """Begins anew from what it has now."""
+        """Resets the peak to the current RSS."""
         (self._folder / "clear_refs").write_text("5")
 
     def rise_bytes(self) -> int:
-        """Returns the peak since the last reset, above what there was at first."""
+        """Returns the peak since the last reset, relative to the RSS at the start."""
         lines = (self._folder / "status").read_text().splitlines()
         peak_kib = int(next(line for line in lines if line.startswith("VmHWM:")).split()[1])
         return peak_kib * 1024 - int(self._before)
 
 
 def measured(folder: Path, mib: int, before_s: float = BEFORE_S, after_s: float = AFTER_S, more: str = "") -> Measured:
-    """Starts a broker and a gateway in `folder`, claims, stages so many MiB and commits them.
+    """Starts a broker and a gateway in `folder`, then stages and commits `mib` MiB while claims are sent.
 
-    `more`: behind the options of the ledger's URL.
+    `more`: appended to the options of the ledger's URL.
     """
     with Cluster(folder / "kafka") as cluster:
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
@@ -91,7 +94,7 @@ def measured(folder: Path, mib: int, before_s: float = BEFORE_S, after_s: float 
             gateway(folder, core=None, ledger=cluster.ledger("large") + more) as served,
             Gateway(f"http://127.0.0.1:{served.port}", timeout_ms=300_000) as client,
         ):
-            # What a process has after its first batch is no part of a larger one's.
+            # Memory that a process acquires with its first batch is not attributed to the large one.
             _staged(client, "first", 1).commit()
             with open_claims(served.port, CLAIMS_PER_SECOND) as claims:
                 begun = time.monotonic()
@@ -109,7 +112,7 @@ def measured(folder: Path, mib: int, before_s: float = BEFORE_S, after_s: float 
 
 
 class _Batch:
-    """Chunks of rows of random bytes, no two of them alike, and their commit."""
+    """Chunks of distinct random rows, and their commit."""
 
     def __init__(self, client: Gateway, version: str) -> None:
         self._client, self._name, self._token = client, BatchName("app", version, TOPIC), new_token()
@@ -129,7 +132,7 @@ class _Batch:
         self._fingerprint = (self._fingerprint + done.fingerprint) % (1 << 128)
 
     def commit(self) -> int:
-        """Commits it; returns its rows."""
+        """Commits the batch; returns its number of rows."""
         fingerprint = self._fingerprint.to_bytes(16, "little").hex()
         winner = {"token": self._token, "chunks": self._chunks, "rows": self._rows, "fingerprint": fingerprint}
         order = {"run": "measured", "nonce": new_token(), "winners": [winner], "digest": None, "previous_digest": None}
@@ -144,7 +147,7 @@ def _staged(client: Gateway, version: str, chunks: int) -> _Batch:
 
 
 def figures(measured_sizes: Measured) -> list[Figure]:
-    """Makes peaks, times and waits of what was measured."""
+    """Returns the figures: peaks, times and latencies."""
     name = f"batch of {measured_sizes.mib:,} MiB over Kafka"
     all_figures = [
         Figure(f"{name}: memory above idle, staging", measured_sizes.staging_peak_bytes, "bytes"),
@@ -160,7 +163,7 @@ def figures(measured_sizes: Measured) -> list[Figure]:
 
 
 def draw(measured_sizes: Measured, path: Path) -> None:
-    """Draws each claim's wait at the time that it was due, as PNG."""
+    """Draws the latency of each claim at its intended time, as PNG."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -192,7 +195,7 @@ def draw(measured_sizes: Measured, path: Path) -> None:
 
 
 def mebibytes(text: str) -> int:
-    """Reads how large the batch is; argparse.ArgumentTypeError: not what can be staged and measured."""
+    """Parses the batch's size. Raises argparse.ArgumentTypeError if it is too small or not whole chunks."""
     mib = int(text)
     if mib < MIB_MIN or mib % CHUNK_MIB:
         raise argparse.ArgumentTypeError(f"{mib} is not {MIB_MIN} or more, in steps of {CHUNK_MIB}")

@@ -1,7 +1,7 @@
-"""Writing lineitem rows from Spark: 16 columns of the types, ranges and dependencies that TPC-H names (4.2.3).
+"""Measures writes of lineitem rows from Spark: 16 columns with the types, ranges and dependencies of TPC-H (4.2.3).
 
-Rows follow from their number and a seed alone, whatever Spark makes of them: as `dbgen` does, orders have one to seven
-lines, an eighth of the order keys is used, and prices and flags follow from the other columns.
+Rows depend only on their number and a seed, not on Spark's partitioning. As with `dbgen`, orders have one to seven
+lines, an eighth of the order keys is used, and prices and flags are derived from the other columns.
 """
 
 import random
@@ -22,12 +22,12 @@ from bench.report.figures import Figure, interleaved
 
 SEED = 20_261_123
 ROWS_PER_SCALE = 6_000_000
-# Of Spark: how many bytes an Arrow batch may have. With a limit Spark adds up all columns' sizes for each row.
+# Spark's limit for the bytes of an Arrow batch. With a limit, Spark sums the sizes of all columns for each row.
 BATCH_BYTES, NO_LIMIT = "spark.sql.execution.arrow.maxBytesPerBatch", str(2**31 - 1)
 DEFAULTS = ", Spark's defaults"
 WAYS = ("staged", f"staged{DEFAULTS}", "ids", f"ids{DEFAULTS}", "parquet", "noop")
 WARM_ROWS = 20_000
-# Seven orders, of one line, of two, … of seven.
+# Seven orders, with one to seven lines.
 _LINES = [(order, line) for order in range(7) for line in range(1, order + 2)]
 _INSTRUCTIONS = ("DELIVER IN PERSON", "COLLECT COD", "NONE", "TAKE BACK RETURN")
 _MODES = ("REG AIR", "AIR", "RAIL", "SHIP", "TRUCK", "MAIL", "FOB")
@@ -40,7 +40,7 @@ _CURRENT = "1995-06-17"
 
 
 def lineitem(spark: SparkSession, rows: int, seed: int = SEED) -> Any:
-    """So many rows of lineitem, lazily."""
+    """Returns a lazy frame of `rows` rows of lineitem."""
     scale = max(1, rows // ROWS_PER_SCALE)
     numbered = _with_keys(spark.range(rows), scale, seed)
     dated = _with_dates(numbered, seed)
@@ -48,7 +48,7 @@ def lineitem(spark: SparkSession, rows: int, seed: int = SEED) -> Any:
 
 
 def _drawn(seed: int, column: str, below: int) -> Any:
-    """A whole number from 0 up to `below`, drawn for each row and column."""
+    """Returns a pseudo-random integer in [0, below) for each row, independent for each column."""
     return F.pmod(F.xxhash64(F.lit(seed), F.lit(column), F.col("id")), F.lit(below))
 
 
@@ -73,7 +73,7 @@ def _with_keys(numbers: Any, scale: int, seed: int) -> Any:
 
 
 def _with_dates(rows: Any, seed: int) -> Any:
-    """The order's date is that of all its lines."""
+    """Adds the dates; all lines of an order have its order date."""
     ordered = F.pmod(F.xxhash64(F.lit(seed), F.lit("date"), F.col("order")), F.lit(2_406)).cast("int")
     day = F.date_add(F.lit("1992-01-01").cast("date"), ordered)
     shipped = F.date_add(day, (1 + _drawn(seed, "shipped", 121)).cast("int"))
@@ -114,7 +114,7 @@ def _flags(seed: int) -> list[Any]:
 
 
 def _texts(seed: int) -> list[Any]:
-    """The comment is 10 to 43 characters cut out of text."""
+    """Returns the text columns; a comment is 10 to 43 characters taken from a longer text."""
     rng, words = random.Random(seed), _WORDS.split()
     phrases = [" ".join(rng.choices(words, k=12))[:64] for _ in range(256)]
     first, size = 1 + _drawn(seed, "first", 20), 10 + _drawn(seed, "size", 34)
@@ -127,9 +127,9 @@ def _texts(seed: int) -> list[Any]:
 
 
 def write(frame: Any, way: str, served: Served, folder: Path) -> None:
-    """Write the frame once: `staged` or `ids` to a new topic, or to `parquet` files that are removed, or `noop`.
+    """Writes the frame once: `staged` or `ids` to a new topic, `parquet` to files that are removed, or `noop`.
 
-    Without `DEFAULTS` behind it Spark is told to look at the number of rows alone when it cuts batches.
+    Unless `way` ends with DEFAULTS, Spark's batches are limited by their number of rows alone.
     """
     if way.endswith(DEFAULTS):
         frame.sparkSession.conf.unset(BATCH_BYTES)
@@ -149,7 +149,7 @@ def write(frame: Any, way: str, served: Served, folder: Path) -> None:
 
 
 def figures(spark: SparkSession, served: Served, folder: Path, plan: Plan) -> list[Figure]:
-    """Rows a second of each way over rows that Spark holds in memory, the ways in turns."""
+    """Measures rows per second of each way, in turns, over rows cached by Spark."""
     run = partial(write, served=served, folder=folder)
     for way in WAYS:
         run(lineitem(spark, WARM_ROWS), way)

@@ -1,7 +1,7 @@
-"""What committed names and ranges of rows cost, in memory and in steps. `python -m bench.cases.names_and_ranges`.
+"""Measures memory and time used by committed names and row ranges: `python -m bench.cases.names_and_ranges`.
 
-A stream's commits, each with one range, are applied to an index and to a ledger's catalog; both are then saved as a
-compaction does and restored as a start does. Memory is the process's own; times are processor time of one thread.
+Commits of a stream, each with one range, are applied to an index and to a ledger's catalog. Both are then saved, as by
+a compaction, and restored, as at a start. Memory is that of the process; times are processor time of one thread.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def _catalog_of(ranges: int) -> Catalog:
 
 
 def _steps(steps: Iterator[list[bytes]]) -> tuple[float, int, list[bytes]]:
-    """Returns the longest step in milliseconds, the bytes, and all that came of them."""
+    """Runs all steps; returns the longest in milliseconds, the number of bytes, and the produced pieces."""
     longest_s, made = 0.0, list[bytes]()
     while True:
         begun_s = time.thread_time()
@@ -97,7 +97,7 @@ def _of_ranges(ranges: int) -> str:
     again, begun_s = Catalog(), time.thread_time()
     for piece in made:
         again.take(piece)
-    # What a start asks of all locations: files named, files in use, ranges by file, ends of files.
+    # The queries of a start over all locations: files named, files in use, ranges by file, ends of files.
     for _ in range(4):
         again.files()
     restored_s = time.thread_time() - begun_s
@@ -118,7 +118,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=NAMES)
     count = parser.parse_args().count
-    # A process each, for what one has let go of would be room for the other.
+    # A process each, since memory freed by one would be reused by the other.
     for measured in (_of_names, _of_ranges):
         with ProcessPoolExecutor(1, get_context("spawn")) as process:
             print(process.submit(measured, count).result())

@@ -1,10 +1,9 @@
-"""How long a gateway takes to start over many small namespaces, and what they cost at rest. `python -m
-bench.cases.namespaces`.
+"""Measures the start of a gateway over many small namespaces, and their idle cost: `python -m bench.cases.namespaces`.
 
-A folder gets so many namespaces, each with a few claims that are done, by the engine in this process. A gateway's own
-process is started upon it, in turn with one upon an empty folder: the time until it answers, the processor time of all
-its threads, then its threads, its memory, and what of a core it takes while nobody asks. Nothing is pinned: both
-processors open ledgers.
+The engine in this process fills a folder with namespaces, each with a few completed claims. A gateway process is then
+started on it, in turns with one on an empty folder. Measured are the time until it answers, the processor time of all
+its threads, and then its threads, its memory and its share of a core while idle. Nothing is pinned: both processors
+open ledgers.
 """
 
 import argparse
@@ -27,20 +26,20 @@ from oncegate.runs import run_folders
 from oncegate.runtime.process import raise_limit
 
 NAMESPACES, CLAIMS, IDS, LEASE_MS, IDLE_S = 1_000, 5, 10, 1_000, 10.0
-# The namespace `default` is there besides.
+# Raises the limit above NAMESPACES and `default`.
 SETTINGS = {"ONCEGATE_NAMESPACES": "100000"}
 
 
 class _Silent:
-    """An observer that nobody listens to."""
+    """An observer that discards events."""
 
     def event(self, name: str, /, **fields: object) -> None:
-        """Nothing comes of it."""
+        """Discards the event."""
 
 
 @dataclass(frozen=True)
 class Start:
-    """What one start took, and what the gateway takes afterwards; `idle_cores` of one processor."""
+    """The cost of one start, and of the idle gateway afterwards; `idle_cores` is a share of one processor."""
 
     start_s: float
     processor_s: float
@@ -50,7 +49,7 @@ class Start:
 
 
 async def fill(folder: Path, namespaces: int) -> None:
-    """Makes the namespaces, and a few claims in each that are done."""
+    """Creates the namespaces, with a few completed claims in each."""
     url = f"log:{folder / 'data'}"
     async with open_ledgers(url, create=True) as ledgers:
         for number in range(namespaces):
@@ -69,7 +68,7 @@ async def _write(shard: Shard) -> None:
 
 
 def start(folder: Path, idle_s: float) -> Start:
-    """Starts a gateway and lets it stand idle."""
+    """Starts a gateway and measures it while idle."""
     began_s = time.monotonic()
     with gateway(folder, core=None, settings=SETTINGS) as served:
         start_s, processor_s = time.monotonic() - began_s, served.cpu_s
@@ -80,7 +79,7 @@ def start(folder: Path, idle_s: float) -> Start:
 
 
 def main() -> int:
-    """Prints a JSON line for each start: upon the namespaces, and upon none but `default`."""
+    """Prints a JSON line for each start: with the namespaces, and with only `default`."""
     parser = argparse.ArgumentParser(prog="bench.cases.namespaces", description=__doc__)
     parser.add_argument("--namespaces", type=int, default=NAMESPACES)
     parser.add_argument("--rounds", type=int, default=2)

@@ -1,8 +1,8 @@
-"""What a hot tenant does to the latencies of others. `python -m bench.cases.neighbours`.
+"""Measures the effect of a hot tenant on the latencies of others: `python -m bench.cases.neighbours`.
 
-A gateway on one core answers a quiet tenant's small claims, which come at intended times, while another tenant sends as
-much as it can from a process of its own on the other core: with a quota that it obeys, with one that it does not obey,
-and without a quota. Printed are the latencies of the quiet tenant, beside its own when it is alone, run in turn.
+A gateway on one core answers a quiet tenant's small claims, sent at intended times. Another tenant sends as much as it
+can from its own process on the other core: with a quota that it obeys, with one that it ignores, and without a quota.
+Prints the latencies of the quiet tenant, with and without the other, run in turns.
 """
 
 import argparse
@@ -19,10 +19,10 @@ from typing import Any
 from bench.load.server import Served, gateway
 from bench.load.worker import Worker, worker
 
-# The quiet tenant: 200 claims of 100 ids a second; it needs a free connection for each that is late.
+# The quiet tenant sends 200 claims of 100 ids per second; each late claim needs a further free connection.
 QUIET: Mapping[str, Any] = {"ids": 100, "clients": 64, "rate": 200.0, "live": 100_000}
 HOT: Mapping[str, Any] = {"ids": 10_000, "clients": 16, "namespace": "hot"}
-# A tenth of what one namespace reaches on one core.
+# A tenth of the rate that one namespace reaches on one core.
 QUOTA = {"ONCEGATE_IDS_PER_SECOND": "200000"}
 JSON = {"content-type": "application/json"}
 ALONE = "alone"
@@ -34,7 +34,7 @@ CASES: Mapping[str, tuple[Mapping[str, str], bool]] = {
 
 
 def beside(folder: Path, settings: Mapping[str, str], obeys: bool, seconds: float, rounds: int) -> list[dict[str, Any]]:
-    """The runs of one case, each behind one of the quiet tenant alone on the same gateway."""
+    """Returns the runs of one case, each after a run of the quiet tenant alone on the same gateway."""
     with ExitStack() as stack:
         served = stack.enter_context(gateway(folder, settings=settings))
         quiet, hot = stack.enter_context(worker()), stack.enter_context(worker())

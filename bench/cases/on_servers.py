@@ -1,4 +1,4 @@
-"""What the sections about ledgers on servers share: gateways that know the live ids, starts, and a next owner."""
+"""Shared parts of the sections on ledgers on servers: prefilled gateways, starts and takeovers."""
 
 import json
 import time
@@ -13,9 +13,9 @@ from bench.load.server import Served, gateway
 from bench.load.settled import wait_until_quiet
 
 LOG = "the log on this disk"
-# Ids a request, clients.
+# Ids per request, clients.
 POINTS = ((1, 64), (1_000, 16), (10_000, 16))
-# The default: a standby waits for so long without a word from its owner.
+# The default: the silence of the owner after which a standby takes over.
 TAKEOVER_MS = 10_000
 AFTER_KILL = f"from its owner's SIGKILL to the first claim, with takeover_ms={TAKEOVER_MS}"
 Settings = Mapping[str, str]
@@ -23,7 +23,7 @@ Settings = Mapping[str, str]
 
 @contextmanager
 def known(setting: Setting, folder: Path, ledger: str | None, settings: Settings | None = None) -> Iterator[Served]:
-    """A gateway that knows the live ids, and has nothing left to do."""
+    """Yields a gateway that knows the live ids and is idle."""
     folder.mkdir(exist_ok=True)
     with gateway(folder, ledger=ledger, settings=settings) as served:
         setting.load.run(served, "prefill", live=setting.plan.live, ids=BATCH, text=False)
@@ -32,7 +32,7 @@ def known(setting: Setting, folder: Path, ledger: str | None, settings: Settings
 
 
 def standby_s(own: Path, folder: Path, ledger: str, settings: Settings | None = None) -> float:
-    """How long nobody is answered where a standby has read all, and its owner is killed: up to the first claim."""
+    """Returns the seconds from a SIGKILL of the owner, with a caught-up standby, until the first claim succeeds."""
     texts = dict(settings or {})
     with (
         gateway(folder, ledger=ledger, settings=texts) as owner,
@@ -47,14 +47,14 @@ def standby_s(own: Path, folder: Path, ledger: str, settings: Settings | None = 
 
 
 def start_s(folder: Path, ledger: str | None, settings: Settings | None = None) -> float:
-    """How long a start takes until the gateway is ready."""
+    """Returns the seconds of a start until the gateway is ready."""
     began_s = time.monotonic()
     with gateway(folder, ledger=ledger, settings=settings):
         return time.monotonic() - began_s
 
 
 def _is_claimed(served: Served) -> bool:
-    """Whether one new id is granted."""
+    """Returns whether a new id is granted."""
     body = json.dumps({"token": uuid4().hex, "call": 0, "ids": [uuid4().hex]})
     connection = HTTPConnection("127.0.0.1", served.port)
     try:

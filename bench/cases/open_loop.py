@@ -1,4 +1,4 @@
-"""Latencies of claims that come at intended times, whether or not the ones before were answered."""
+"""Measures latencies of claims sent at intended times, whether or not earlier ones were answered."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,20 +7,20 @@ from bench.cases.setting import Setting
 from bench.load.server import Served
 from bench.report.figures import Figure
 
-# The points that are measured: ids a request, and the clients whose closed loop the search for the peak begins at.
+# The measured points: ids per request, and the clients of the closed loop at whose peak the search begins.
 PEAKS = ((1_000, 16), (10_000, 16))
-# Connections of the open loop: enough that a free one is there while latencies are what they should be.
+# Connections of the open loop: enough that one is free while latencies are normal.
 OPEN_CLIENTS = 64
-# The open loop's search for its peak: shares of the closed loop's, until one is kept up with.
+# Shares of the closed loop's peak that the search for the open loop's peak tries in order.
 OPEN_SHARES = (1.0, 0.85, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2)
-# An open loop has kept up when its last answer came so soon after its time.
+# The gateway keeps up with an open loop if the last response is at most this late.
 KEPT_UP_S = 0.1
 
 
 def figures(setting: Setting, ids: int, peak: float) -> list[Figure]:
-    """Latencies from the intended send time at half of the highest rate that an open loop keeps up with.
+    """Measures latencies from the intended send time, at half of the open loop's peak rate.
 
-    peak: of the closed loop, ids a second; the search for the open one's begins there.
+    peak: the closed loop's peak, ids per second, at which the search for the open loop's begins.
     """
     name = f"open loop at half of its peak, {ids:,} ids a request"
     setting.tell(name)
@@ -35,7 +35,7 @@ def figures(setting: Setting, ids: int, peak: float) -> list[Figure]:
 
 
 def _open_peak(setting: Setting, gateway: Served, closed_peak: float, job: Mapping[str, Any]) -> float:
-    """The highest of some shares of the closed loop's peak whose answers come in time, ids a second."""
+    """Returns the highest tried share of the closed loop's peak with which the gateway keeps up, in ids per second."""
     for share in OPEN_SHARES:
         rate = share * closed_peak / job["ids"]
         row = setting.load.run(gateway, "packed", rate=rate, seconds=2 * setting.plan.seconds, **job)

@@ -1,11 +1,11 @@
-"""Overload: requests at four times the capacity, each on a connection of its own; and the same at half of it.
+"""Measures overload: requests at four times the capacity and at half of it, each on its own connection.
 
 python -m bench.cases.overload [--requests 9300] [--ids 1000] [--repeat 1] [--tree FOLDER]
 
-The gateway has one core, the generator the other. Prints, for each run, what the requests came to, and the latencies of
-those that were accepted, from the intended time of sending; `generator_late`: how much of that passed before a request
-was begun; `no_answer` counts those without a complete answer in 60 s.
-`--tree`: measures the gateway of another working copy, whose `service` and `spark_client` are taken.
+The gateway has one core, the generator the other. Prints for each run the outcomes of the requests, and the latencies
+of accepted ones from their intended send time. `generator_late`: the part of the latency before the request was sent;
+`no_answer`: the number of requests without a complete response within 60 s.
+`--tree`: measures the gateway of another working copy, with its `service` and `spark_client`.
 """
 
 import argparse
@@ -34,7 +34,7 @@ OVERLOAD, HALF = 4.0, 0.5
 
 
 def request(ids: int) -> bytes:
-    """A claim of new ids, on a connection that it closes."""
+    """Returns a claim of new ids, with `Connection: close`."""
     start = secrets.token_hex(6)
     members = {"token": secrets.token_hex(16), "call": 0, "ids": [f"{start}-{number}" for number in range(ids)]}
     body = json.dumps(members).encode()
@@ -43,7 +43,7 @@ def request(ids: int) -> bytes:
 
 
 class Pending(NamedTuple):
-    """A request under way: `due_s`, when it was to be sent; `late_ms`, how much later it was begun."""
+    """A request in flight. `due_s`: its intended send time; `late_ms`: the delay until it was sent."""
 
     sock: socket.socket
     raw: bytes
@@ -54,7 +54,7 @@ class Pending(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A whole answer's status, or the kind of error in its place, and the time since the request was due."""
+    """The status of a complete response, or the kind of error, and the time since the request was due."""
 
     status: str
     ms: float
@@ -62,10 +62,10 @@ class Answer(NamedTuple):
 
 
 class Generator:
-    """Sends requests, each on a socket of its own, and receives their answers.
+    """Sends requests, each on its own socket, and receives the responses.
 
-    Bare sockets and epoll: a task and a protocol a request would cost the generator as much as a refusal costs the
-    gateway, and its own delay would count as the gateway's.
+    Uses plain sockets and epoll. With an asyncio task and protocol per request, the generator would spend as much time
+    on a request as the gateway spends on a refusal, and its own delay would be attributed to the gateway.
     """
 
     def __init__(self, port: int) -> None:
@@ -73,7 +73,7 @@ class Generator:
         self.under_way: dict[int, Pending] = {}
 
     def begin(self, raw: bytes, due_s: float) -> None:
-        """Connects, and sends the request or as much of it as the socket takes."""
+        """Connects, and sends as much of the request as the socket accepts."""
         sock = socket.socket()
         sock.setblocking(False)
         sock.connect_ex(self._address)
@@ -82,7 +82,7 @@ class Generator:
         self._send(sock.fileno())
 
     def answers(self, wait_s: float) -> Iterator[Answer]:
-        """Yields what has come, after at most `wait_s`; a request without a whole answer in `ANSWER_S` is ended."""
+        """Yields the responses that arrive within `wait_s`; abandons requests without one after ANSWER_S."""
         for number, event in self._epoll.poll(max(wait_s, 0)):
             status = self._send(number) if event & select.EPOLLOUT else self._receive(number)
             if status is not None:
@@ -123,7 +123,7 @@ class Generator:
 
 
 def closed(port: int, ids: int) -> float:
-    """Returns the requests a second that some clients have answered, one after the other each."""
+    """Returns the requests per second of a closed loop."""
     generator, done = Generator(port), 0
     end_s = time.monotonic() + CLOSED_S
     for _ in range(CLOSED_CLIENTS):
@@ -137,8 +137,8 @@ def closed(port: int, ids: int) -> float:
 
 
 def opened(port: int, ids: int, rate: float, count: int) -> dict[str, Any]:
-    """Sends requests at their times, whatever became of those before; returns what they came to."""
-    # A body that was sent before names ids that are known: it costs what others do.
+    """Sends requests at their intended times, regardless of earlier ones; returns their outcomes."""
+    # A repeated body contains known ids, which cost as much as new ones.
     raws = [request(ids) for _ in range(min(count, 2_000))]
     generator, answers = Generator(port), list[Answer]()
     begin_s, sent = time.monotonic(), 0
@@ -171,7 +171,7 @@ def _quantile(times_ms: list[float], percent: int) -> float | None:
 
 
 def measured(port: int, count: int, ids: int) -> dict[str, Any]:
-    """Measures the capacity, half of it and four times of it."""
+    """Measures the capacity, then runs at half and at four times of it."""
     closed(port, ids)
     capacity = closed(port, ids)
     half = opened(port, ids, HALF * capacity, max(100, count // 8))
@@ -184,7 +184,7 @@ def measured(port: int, count: int, ids: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Starts a gateway for each repetition, and prints what was measured, a line of JSON each."""
+    """Starts a gateway for each repetition, and prints the results as a line of JSON each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=9_300)
     parser.add_argument("--ids", type=int, default=1_000)

@@ -1,7 +1,7 @@
-"""A ledger on Redis: claims beside the log on this disk, a ledger on Kafka and a bare Redis, and how long starts take.
+"""Measures a ledger on Redis: claims compared with the log on this disk, a ledger on Kafka and plain Redis; and starts.
 
-The Redis of the ledger and the broker are unpinned: of the two cores the gateway has one, and they share the other with
-the load. Redis syncs each append before its answer, as the log does, and a broker never.
+The ledger's Redis and the broker are not pinned. Of the two cores the gateway has one, and they share the other with
+the load. Redis syncs each append before its reply, as the log does; a broker never does.
 """
 
 from statistics import median
@@ -19,7 +19,7 @@ STARTS = 3
 
 
 def figures(setting: Setting) -> list[Figure]:
-    """Claims at each point, then starts over what is known before anything is measured."""
+    """Measures claims at each point, then starts over the prefilled ids."""
     with redis(setting.scratch("ledgers"), core=None) as server, Cluster(setting.scratch("brokers")) as cluster:
         all_figures = [figure for point in POINTS for figure in _claims(setting, server, cluster, *point)]
     with redis(setting.scratch("starts"), core=None) as server:
@@ -54,7 +54,7 @@ def _witness(setting: Setting, name: str) -> Settings:
 
 
 def _starts(setting: Setting, server: Served) -> list[Figure]:
-    """Starts anew over the live ids, and a standby that takes over."""
+    """Measures restarts over the live ids, and the takeover by a standby."""
     name = f"start over Redis, {setting.plan.live:,} ids"
     setting.tell(name)
     folder, url = setting.scratch(name), _ledger(server, "starts")

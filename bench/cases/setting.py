@@ -1,4 +1,4 @@
-"""What the sections about claims share: the load, and gateway and Redis in one and the same settled state."""
+"""Shared parts of the sections on claims: the load, and a gateway and a Redis in the same settled state."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,13 +17,13 @@ from bench.load.settled import pack, rehashing, wait_until_quiet
 from bench.load.worker import Worker
 
 BATCH = 100_000
-# One live id as a string for so many packed ones.
+# Number of packed live ids for each live id that is a string.
 TEXT_PART = 8
 
 
 @dataclass(frozen=True)
 class Servers:
-    """`live` ids are known packed, `text_live` as strings."""
+    """The servers of a section; they know `live` ids in packed form and `text_live` as strings."""
 
     gateway: Served
     bare: Served
@@ -33,7 +33,7 @@ class Servers:
 
 @dataclass(frozen=True)
 class Setting:
-    """What every section has. `tell` shows what is under way; `shas`: the scripts that the Redis has."""
+    """The resources of every section. `tell` shows the current step; `shas`: hashes of the scripts in the Redis."""
 
     plan: Plan
     load: Worker
@@ -44,15 +44,15 @@ class Setting:
 
     @property
     def redis(self) -> Served:
-        """The one that `beside_redis` gave this setting."""
+        """Returns the Redis of `beside_redis`."""
         assert self.beside is not None, "only for sections beside a Redis"
         return self.beside
 
     @contextmanager
     def beside_redis(self) -> "Iterator[Setting]":
-        """With a Redis that holds what the gateways hold before anything is measured; it goes when this ends.
+        """Yields the setting with a Redis that holds the same ids as the prefilled gateways; stops it on exit.
 
-        It was started again after the prefill, from one snapshot: its tables have their final size and none rehashes.
+        After the prefill, Redis is restarted from one snapshot, so its tables have their final size and none rehashes.
         """
         folder, live = self.scratch("redis"), self.plan.live
         self.tell("Redis, prefilled")
@@ -64,7 +64,7 @@ class Setting:
             yield replace(self, shas=load_scripts(peer.port), beside=peer)
 
     def settle(self, *servers: Served) -> None:
-        """Waits until servers have nothing left to do; RuntimeError where the Redis is rehashing a set."""
+        """Waits until the servers are idle. Raises RuntimeError if the Redis is rehashing a set."""
         for served in (*servers, self.redis):
             wait_until_quiet(served)
         for width in (16, UUID_CHARS):
@@ -72,21 +72,21 @@ class Setting:
                 raise RuntimeError("Redis is rehashing its set, which makes it slower than it is")
 
     def on_redis(self, served: Served, kind: str, **job: Any) -> dict[str, float]:
-        """Runs a job that adds to the Redis, which forgets it afterwards: every run meets the same state."""
+        """Runs a job that adds ids to Redis and removes them afterwards, so that every run starts in the same state."""
         rates = self.load.run(served, kind, **job)
         sent = {"forgotten": rates["stream"], "sent": rates["sent"], "text": job.get("text", False)}
         self.load.run(self.redis, "forget_redis", **sent)
         return rates
 
     def scratch(self, name: str) -> Path:
-        """An empty folder."""
+        """Creates an empty folder."""
         path = self.folder / name.replace(" ", "-").replace(",", "")
         path.mkdir(parents=True)
         return path
 
     @contextmanager
     def serving(self, name: str) -> Iterator[Servers]:
-        """A fresh gateway that knows the live ids, and a front that knows nothing, all settled."""
+        """Yields a new gateway that knows the live ids, and a front without any state, both idle."""
         folder, live = self.scratch(name), self.plan.live
         with gateway(folder) as served, front(folder) as bare:
             self.load.run(served, "prefill", live=live, ids=BATCH, text=False)
@@ -96,6 +96,6 @@ class Setting:
 
 
 def load_scripts(port: int) -> dict[str, str]:
-    """The scripts' hashes, by kind."""
+    """Loads the scripts into Redis; returns their hashes by kind."""
     with redis_library.Redis(port=port) as client:
         return {kind: str(client.script_load(source)) for kind, source in resp.SCRIPTS.items()}

@@ -1,10 +1,9 @@
-"""Writing from Spark through the gateway beside Spark's own ways: files, and deduplication in its state store.
+"""Compares writes from Spark through the gateway with Spark's own: files, and deduplication in its state store.
 
-Staged rows against Parquet files and against `noop`, which only makes the rows; rows of `lineitem` by `staged` and by
-`ids` against the same. Then a stream with 10 % duplicates,
-until all of it is written: by `staged` (each micro-batch once) and by `ids` (each id once), against Spark's
-deduplication in front of a Parquet sink. Spark and the gateway share the cores.
-Run it with `python -m bench.cases.spark [--short]`.
+Staged rows are compared with Parquet files and with `noop`, which only produces the rows; rows of `lineitem`, by
+`staged` and by `ids`, with the same. Then a stream with 10 % duplicates is written completely: by `staged` (each
+micro-batch once) and by `ids` (each id once), compared with Spark's deduplication before a Parquet sink. Spark and the
+gateway share the cores. Run it with `python -m bench.cases.spark [--short]`.
 """
 
 import json
@@ -33,13 +32,13 @@ from bench.report.figures import Figure, interleaved
 
 FASTEST = "the faster of Spark's streaming deduplications"
 WARM_ROWS = 20_000
-# Micro-batches: a million rows each in the long form.
+# Number of micro-batches, of a million rows each in the long form.
 FILES, FILES_SHORT = 10, 3
 _SHORT = ("staged", "ids", "dropDuplicatesWithinWatermark")
 
 
 def figures(quick: bool) -> list[dict[str, Any]]:
-    """All figures, in a Spark of its own, with a gateway of its own."""
+    """Measures all figures, with its own Spark and gateway."""
     plan = SHORT if quick else LONG
     with tempfile.TemporaryDirectory(prefix="oncegate-bench-") as folder:
         path = Path(folder)
@@ -55,7 +54,7 @@ def figures(quick: bool) -> list[dict[str, Any]]:
 
 
 def staged(spark: Any, served: Served, folder: Path, plan: Plan) -> list[Figure]:
-    """Rows of a 36-byte key and 100 bytes of payload, held in memory by Spark before the clock starts."""
+    """Measures staged rows of a 36-byte key and a 100-byte payload, cached by Spark before the clock starts."""
     rows = plan.staged_rows
     write = partial(write_batch, served=served, folder=folder)
     for way in ("oncegate", "parquet", "noop"):
@@ -70,7 +69,7 @@ def staged(spark: Any, served: Served, folder: Path, plan: Plan) -> list[Figure]
 
 
 def deduplicated(spark: Any, served: Served, folder: Path, plan: Plan) -> list[Figure]:
-    """Rows a second of each way, and each of ours against the faster of Spark's two that hold a watermark."""
+    """Measures rows per second of each way; compares ours with the faster of Spark's two ways with a watermark."""
     rows = plan.dedup_rows
     warm = make_stream(spark, folder / "warm", WARM_ROWS, 1)
     stream = make_stream(spark, folder / "stream", rows, FILES_SHORT if plan.short else FILES)
@@ -99,7 +98,7 @@ def _create(served: Served, namespace: str) -> None:
 
 
 def _check(served: Served, topic: str, rows: int) -> None:
-    """RuntimeError unless so many rows were written."""
+    """Raises RuntimeError unless the topic has this number of rows."""
     url = f"http://127.0.0.1:{served.port}/v1/namespaces/default/topics/{topic}"
     with urllib.request.urlopen(url) as answer:
         answer_of_gateway = json.load(answer)

@@ -15,11 +15,11 @@ from pyspark.sql import functions as F
 import oncegate_spark
 from bench.load.server import Served
 
-# Of ids that a warm-up writes, in a namespace of its own: nothing else knows them.
+# Namespace of the warm-up, so that its ids are known nowhere else.
 WARM = "warm"
 _STATE = "org.apache.spark.sql.execution.streaming.state"
 _HEAP, _ROCKS = f"{_STATE}.HDFSBackedStateStoreProvider", f"{_STATE}.RocksDBStateStoreProvider"
-# Each way to deduplicate a stream: Spark's state store, and what it does; None: the gateway's.
+# Each way to deduplicate a stream: Spark's state store (None: the gateway deduplicates) and the method.
 STORES: dict[str, tuple[str | None, str]] = {
     "staged": (None, "staged"),
     "ids": (None, "ids"),
@@ -31,7 +31,7 @@ STORES: dict[str, tuple[str | None, str]] = {
 
 @dataclass(frozen=True)
 class Dedup:
-    """One way over one stream of Parquet files."""
+    """A deduplication job: one way, over one stream of Parquet files."""
 
     name: str
     store: tuple[str | None, str]
@@ -41,7 +41,7 @@ class Dedup:
 
 
 def session(folder: Path, jars: Sequence[Path] = ()) -> SparkSession:
-    """A local Spark on all cores; the state of ten million ids on the heap needs some gigabytes. `jars`: added."""
+    """Starts a local Spark on all cores, with enough heap for the state of ten million ids. `jars`: added jars."""
     cores = len(os.sched_getaffinity(0))
     settings = {
         "spark.ui.enabled": "false",
@@ -65,14 +65,14 @@ def session(folder: Path, jars: Sequence[Path] = ()) -> SparkSession:
 
 
 def _uuid(number: Any) -> Any:
-    """A 36-character id for each number."""
+    """Returns a 36-character id for each number."""
     digits = F.md5(number.cast("string"))
     cuts = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
     return F.concat_ws("-", *(F.substring(digits, at, count) for at, count in cuts))
 
 
 def batch_frame(spark: SparkSession, rows: int) -> Any:
-    """Keys of 36 and payloads of 100 bytes, in Spark's memory."""
+    """Returns keys of 36 bytes and payloads of 100 bytes, cached in Spark."""
     number = F.col("id")
     payload = F.substring(F.repeat(F.md5(number.cast("string")), 4), 1, 100)
     frame = spark.range(rows).select(_uuid(number).alias("key"), payload.alias("payload")).persist()
@@ -81,7 +81,7 @@ def batch_frame(spark: SparkSession, rows: int) -> Any:
 
 
 def write_batch(frame: Any, way: str, served: Served, folder: Path) -> None:
-    """Write the frame once, `way`: oncegate (staged), parquet or noop."""
+    """Writes the frame once; `way`: oncegate (staged), parquet or noop."""
     if way == "noop":
         frame.write.format("noop").mode("overwrite").save()
     elif way == "parquet":
@@ -94,9 +94,9 @@ def write_batch(frame: Any, way: str, served: Served, folder: Path) -> None:
 
 
 def make_stream(spark: SparkSession, folder: Path, rows: int, files: int) -> Path:
-    """So many files of (key, at, value) with `rows` rows in all, every tenth with a key of an earlier row."""
+    """Writes files of (key, at, value) with `rows` rows in total; every tenth has the key of an earlier row."""
     number = F.col("id")
-    # Odd numbers are no multiples of ten, so each of these keys is another row's own.
+    # An odd number is not a multiple of ten, so each of these keys is the original key of another row.
     key = F.when(number % 10 == 0, F.floor(number / 2).cast("long").bitwiseOR(F.lit(1))).otherwise(number)
     at = F.timestamp_micros(F.lit(1_700_000_000_000_000) + number)
     frame = spark.range(rows).select(_uuid(key).alias("key"), at.alias("at"), number.alias("value"))
@@ -105,7 +105,7 @@ def make_stream(spark: SparkSession, folder: Path, rows: int, files: int) -> Pat
 
 
 def deduplicate(spark: SparkSession, job: Dedup, served: Served) -> None:
-    """Run the stream, a file a micro-batch, until all of it is written."""
+    """Runs the stream, one file per micro-batch, until all of it is written."""
     store, way = job.store
     schema = spark.read.parquet(str(job.stream)).schema
     frame = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(job.stream))
@@ -121,7 +121,7 @@ def deduplicate(spark: SparkSession, job: Dedup, served: Served) -> None:
 
 
 def _through_gateway(frame: Any, way: str, job: Dedup, served: Served) -> Any:
-    """The stream's writer into the topic that is named as the job."""
+    """Returns the stream's writer to the topic named after the job."""
     options = {"url": f"http://127.0.0.1:{served.port}", "topic": job.name, "write": way}
     options["namespace"] = WARM if job.name == WARM else "default"
     if way == "ids":
@@ -130,7 +130,7 @@ def _through_gateway(frame: Any, way: str, job: Dedup, served: Served) -> Any:
 
 
 def timed(rows: int, work: Callable[..., None], *arguments: Any) -> dict[str, float]:
-    """Rows a second of `work(*arguments)`."""
+    """Returns the rows per second of `work(*arguments)`."""
     start = time.perf_counter()
     work(*arguments)
     return {"rate": rows / (time.perf_counter() - start)}

@@ -1,10 +1,10 @@
-"""How long a gateway takes to start: over nothing, over entries, and over a saved index. `python -m bench.cases.start`.
+"""Measures the start of a gateway over nothing, over entries and over a snapshot: `python -m bench.cases.start`.
 
-A folder is filled with ids that are done, by requests of 10,000, and a copy of it collected, so that a saved index
-stands in place of the entries. A gateway's own process is started upon each, in turn with one upon nothing: from
-the start of the process until it answers. A rate stands there twice, of the whole start and of the reading alone, which
-is the start's median less the fastest start over nothing. Beside both: the index alone, in processor time. All ids are
-kept in memory. Python's bytecode is cached, as installing a package does; what a start takes without is shown too.
+A folder is filled with completed ids in requests of 10,000, and a copy of it is compacted, so that a snapshot replaces
+the entries. A gateway process is started on each, in turns with one on an empty folder, and timed until it answers.
+Two rates are reported: of the whole start, and of the reading alone, which is the median start minus the fastest start
+over nothing. In addition the index alone is measured in processor time. All ids stay in memory. Python's bytecode is
+cached, as for an installed package; a start without the cache is shown too.
 """
 
 import argparse
@@ -38,20 +38,20 @@ from oncegate.runs import run_folders
 
 IDS, QUICK_IDS, BATCH, SEED = 50_000_000, 10_000_000, 10_000, 20240611
 ROUNDS, QUICK_ROUNDS = 3, 2
-# Nothing leaves memory: what is asked for is a start with so many ids in it.
+# Large enough that no id leaves memory, since the start with all ids in memory is measured.
 HOT_IDS = 1 << 30
 LEASE_MS = 1_000
 
 
 class _Silent:
-    """An observer that nobody listens to."""
+    """An observer that discards events."""
 
     def event(self, name: str, /, **fields: object) -> None:
-        """Nothing comes of it."""
+        """Discards the event."""
 
 
 def entries(ids: int) -> Iterator[Entry]:
-    """Claims of random ids, each completed at once."""
+    """Yields claims of random ids, each followed by its completion."""
     rng, now_ms = np.random.default_rng(SEED), time.time_ns() // 1_000_000
     for call in range(ids // BATCH):
         claim = rng.bytes(16)
@@ -60,7 +60,7 @@ def entries(ids: int) -> Iterator[Entry]:
 
 
 async def fill(folder: Path, ids: int) -> None:
-    """A ledger of these entries, a few to an append, as a group commit has them."""
+    """Creates a ledger of these entries, several per append, as in a group commit."""
     async with _Opened(folder) as gateway:
         await gateway.create("default")
         journal = gateway.namespace("default").home.journal
@@ -72,7 +72,7 @@ async def fill(folder: Path, ids: int) -> None:
 
 
 async def compact(folder: Path) -> None:
-    """The saved index in place of the entries."""
+    """Replaces the entries by a snapshot."""
     async with _Opened(folder) as gateway:
         home = gateway.namespace("default").home
         done: asyncio.Future[dict[str, object] | None] = asyncio.get_running_loop().create_future()
@@ -81,7 +81,7 @@ async def compact(folder: Path) -> None:
 
 
 class _Opened:
-    """A gateway in this process, over the folder's ledger."""
+    """A gateway in this process, on the folder's ledger."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -99,7 +99,7 @@ class _Opened:
 
 @dataclass(frozen=True)
 class Started:
-    """Seconds from the start of a gateway's process until it answers, and its processor time; medians."""
+    """Medians of the seconds from the start of a gateway process until it answers, and of its processor time."""
 
     wall_s: float
     cpu_s: float
@@ -107,7 +107,7 @@ class Started:
 
 
 def restart_s(folder: Path, environment: Mapping[str, str]) -> tuple[float, float]:
-    """One start: seconds until it answers, and of processor time."""
+    """Starts a gateway once; returns the seconds until it answers, and its processor time."""
     settings = {"ONCEGATE_HOT_IDS": str(HOT_IDS), **environment}
     begin = time.perf_counter()
     with gateway(folder, core=None, settings=settings) as served:
@@ -115,14 +115,14 @@ def restart_s(folder: Path, environment: Mapping[str, str]) -> tuple[float, floa
 
 
 def restarts(folders: Sequence[Path], rounds: int, environment: Mapping[str, str]) -> list[Started]:
-    """Starts over each folder, in turn."""
+    """Measures starts on each folder, in turns."""
     times = [[restart_s(folder, environment) for folder in folders] for _ in range(rounds)]
     of_each = [list(zip(*runs, strict=True)) for runs in zip(*times, strict=True)]
     return [Started(median(wall), median(cpu), tuple(wall)) for wall, cpu in of_each]
 
 
 def index_s(ids: int) -> tuple[float, float, float]:
-    """Seconds of processor time: entries folded, the index saved and loaded; without a ledger."""
+    """Returns processor seconds for replaying the entries, saving the index and loading it, without a ledger."""
     raw, store = [encode(entry) for entry in entries(ids)], ClaimStore()
     begin = time.process_time()
     replay(((position, decode(body)) for position, body in enumerate(raw, 1)), store, 0)
@@ -136,7 +136,7 @@ def index_s(ids: int) -> tuple[float, float, float]:
 
 
 def measure(ids: int, rounds: int) -> list[Figure]:
-    """All figures with so many ids."""
+    """Measures all figures with this number of ids."""
     warm_up()
     root = Path(tempfile.mkdtemp(prefix="oncegate-start-"))
     try:
@@ -186,7 +186,7 @@ def _of_index(ids: int) -> list[Figure]:
 
 
 def figures(quick: bool) -> list[dict[str, Any]]:
-    """For `make bench`: as `Figure.plain`."""
+    """Returns the figures as plain members, for `make bench`."""
     return [figure.plain() for figure in (measure(QUICK_IDS, QUICK_ROUNDS) if quick else measure(IDS, ROUNDS))]
 
 

@@ -1,8 +1,8 @@
-"""What traces cost: claims per second of the gateway's processor time. `python -m bench.cases.traces`.
+"""Measures the cost of traces, in claims per second of the gateway's processor time: `python -m bench.cases.traces`.
 
-Gateways on one core each answer the same small claims, in turn: without OpenTelemetry's variables, with a caller that
-records nothing, with every request sampled, and, by `--before TREE`, the program of another tree, as it was before. A
-receiver takes what is sent and keeps nothing. Printed are the median of each and all its runs.
+Gateways on one core each answer the same small claims, in turns: without OpenTelemetry's variables, with a caller that
+does not sample, with every request sampled and, with `--before TREE`, the program of another working copy. A collector
+receives the spans and discards them. Prints the median of each variant and all its runs.
 """
 
 import argparse
@@ -22,13 +22,13 @@ from bench.report.figures import Figure, interleaved
 from bench.report.reaches import NO_TRACES
 
 CLIENTS, IDS = 64, 1
-# Rounds, and seconds of each run.
+# Number of rounds, and seconds per run.
 LONG, QUICK = (9, 3.0), (2, 0.5)
 
 
 @contextmanager
 def collector() -> Iterator[str]:
-    """Takes what is posted to it, until left; its URL."""
+    """Runs a collector that discards what it receives; yields its URL."""
 
     class Taking(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -55,7 +55,7 @@ def collector() -> Iterator[str]:
 
 
 def variants(endpoint: str, before: Path | None) -> dict[str, Mapping[str, str]]:
-    """What each gateway has in its environment."""
+    """Returns the environment of each variant's gateway."""
     on = {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}
     environments: dict[str, Mapping[str, str]] = {
         "off": {},
@@ -66,7 +66,7 @@ def variants(endpoint: str, before: Path | None) -> dict[str, Mapping[str, str]]
 
 
 def figures(load: Worker, quick: bool) -> list[Figure]:
-    """The rate with a caller that records nothing, and with every request sampled, beside that without traces."""
+    """Compares the rates with a caller that does not sample, and with every request sampled, to that without traces."""
     rounds, seconds = QUICK if quick else LONG
     runs = measured(load, rounds, seconds)
     off = runs.pop("off")["rate"]
@@ -75,12 +75,12 @@ def figures(load: Worker, quick: bool) -> list[Figure]:
 
 
 def name(variant: str) -> str:
-    """What a figure of a variant with traces is called."""
+    """Returns the name of the figure of a variant with traces."""
     return f"claim with traces, packed, {IDS} ids, {CLIENTS} clients, {variant.removeprefix('on, ')}"
 
 
 def measured(load: Worker, rounds: int, seconds: float, before: Path | None = None) -> dict[str, dict[str, Any]]:
-    """Each variant's claims per second of the gateway's processor time."""
+    """Measures each variant's claims per second of the gateway's processor time."""
     with ExitStack() as stack:
         endpoint = stack.enter_context(collector())
         works = {}
@@ -94,7 +94,7 @@ def measured(load: Worker, rounds: int, seconds: float, before: Path | None = No
 
 
 def main() -> None:
-    """Measures, and prints a line for each."""
+    """Measures the variants and prints a line for each."""
     parser = argparse.ArgumentParser(prog="python -m bench.cases.traces", description=__doc__)
     parser.add_argument("--before", type=Path, help="the tree of an earlier commit, measured too")
     parser.add_argument("--rounds", type=int, default=LONG[0])

@@ -1,9 +1,9 @@
-"""How fast `oncegate verify --against` is, beside anti-joins over a dump of the topic. `python -m bench.cases.verify`.
+"""Compares `oncegate verify --against` with anti-joins over a dump of the topic: `python -m bench.cases.verify`.
 
-A gateway has a topic of rows that were written by id; ten of the input are not there, and ten are there twice. Each way
-is a process of its own, from its start to its answer, in turn; both have to find the twenty. The peers read the topic
-from a Parquet file, whose making is not counted, and ask no ledger: verify reads the topic from the gateway and asks
-the ledger of every id. Nothing is pinned.
+A gateway has a topic of rows written by id; ten rows of the input are missing and ten are doubled. Each way runs as its
+own process, timed from start to result, in turns, and must find the twenty. The peers read the topic from a Parquet
+file, whose creation is not counted, and query no ledger. `verify` reads the topic from the gateway and looks up every
+id in the ledger. Nothing is pinned.
 """
 
 import json
@@ -31,7 +31,7 @@ UUID_BYTES = 16
 
 
 def figures(quick: bool) -> list[Figure]:
-    """The verb's rate beside each peer's. RuntimeError: one of them did not find what was planted."""
+    """Measures the rate of the verb and of each peer. Raises RuntimeError if one misses a planted row."""
     rows, rounds = (QUICK_ROWS, QUICK_ROUNDS) if quick else (ROWS, ROUNDS)
     with tempfile.TemporaryDirectory(prefix="oncegate-verify-") as place:
         folder = Path(place)
@@ -47,19 +47,19 @@ def figures(quick: bool) -> list[Figure]:
 
 
 def name(rows: int) -> str:
-    """What the verb's figure is called."""
+    """Returns the name of the verb's figure."""
     return f"verify, {rows:,} rows"
 
 
 def _ids(rows: int) -> pa.Array:
-    """Random ids as 32 hexadecimal digits, as a UUID has them."""
+    """Returns random ids of 32 hexadecimal digits, the length of a UUID without hyphens."""
     text = np.random.default_rng(SEED).bytes(rows * UUID_BYTES).hex()
     offsets = np.arange(rows + 1, dtype=np.int32) * 2 * UUID_BYTES
     return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(text.encode()))
 
 
 def _written(url: str, folder: Path, rows: int) -> tuple[Path, Path]:
-    """Writes the input's file, its rows through the gateway but for the first ten, the last ten twice; and the dump."""
+    """Writes the input file, the dump, and the rows through the gateway: without the first ten, the last ten twice."""
     table = pa.table({COLUMN: _ids(rows), "cents": np.arange(rows)})
     source, dump = folder / "input.parquet", folder / "topic.parquet"
     pq.write_table(table, source, row_group_size=BATCH)
@@ -90,7 +90,7 @@ def _joined(way: str, source: Path, dump: Path, rows: int) -> dict[str, float]:
 
 
 def _timed(arguments: list[str]) -> tuple[Any, float]:
-    """What a process printed as JSON, and how long it lived, s."""
+    """Runs a process; returns the JSON that it printed and its duration in seconds."""
     began_s = time.perf_counter()
     done = subprocess.run([sys.executable, *arguments], stdout=subprocess.PIPE, text=True, check=False)
     took_s = time.perf_counter() - began_s

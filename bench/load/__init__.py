@@ -1,1 +1,1 @@
-"""The load: requests, clients and the servers under test."""
+"""The load generator: requests, clients and the servers under test."""

@@ -1,9 +1,9 @@
-"""What one would write instead of `oncegate verify`: anti-joins of the input and a dump of the topic, as a process.
+"""Finds lost and doubled ids by anti-joins of the input and a dump of the topic, the alternative to `oncegate verify`.
 
 python -m bench.load.anti_joins duckdb|pyarrow INPUT TOPIC COLUMN
 
-Prints how many ids are not in the topic, how many there are not of the input, and how many stand there twice, as JSON.
-Neither knows what a ledger has told: what is missing and what was never written are one to them.
+Prints as JSON the number of ids missing from the topic, of ids in the topic but not in the input, and of doubled ids.
+Neither way reads the ledger, so a lost row and a row that was never written look the same.
 """
 
 import json
@@ -17,7 +17,7 @@ Counts = dict[str, int]
 
 
 def by_duckdb(source: str, topic: str, column: str) -> Counts:
-    """Counts by three queries over the files."""
+    """Counts with three queries over the files."""
     import duckdb
 
     def count(query: str) -> int:
@@ -33,7 +33,7 @@ def by_duckdb(source: str, topic: str, column: str) -> Counts:
 
 
 def by_pyarrow(source: str, topic: str, column: str) -> Counts:
-    """Counts by Arrow's hash joins in memory."""
+    """Counts with Arrow's hash joins in memory."""
     left, right = (pq.read_table(path, columns=[column]) for path in (source, topic))
     copies = right.group_by(column).aggregate([(column, "count")])
     return {
@@ -47,7 +47,7 @@ WAYS = {"duckdb": by_duckdb, "pyarrow": by_pyarrow}
 
 
 def main() -> None:
-    """Counts what the command line names."""
+    """Runs the way named on the command line and prints its counts."""
     way, *paths = sys.argv[1:]
     sys.stdout.write(json.dumps(WAYS[way](*paths)) + "\n")
 

@@ -1,7 +1,7 @@
-"""Ids and request bodies for the load, made by columns before the clock starts.
+"""Generates ids and request bodies for the load, by columns, before the clock starts.
 
-Ids are numbered in streams and computed from their number, so that any process can make again what another one wrote.
-Every tenth id of a run is one of stream 0, which the servers hold before anything is measured.
+Ids are numbered in streams and computed from their number, so any process can recompute the ids of another.
+Every tenth id of a run belongs to stream 0, with which the servers are prefilled.
 """
 
 import numpy as np
@@ -11,22 +11,25 @@ from numpy.typing import NDArray
 U8, U64 = NDArray[np.uint8], NDArray[np.uint64]
 
 LIVE_STREAM = 0
-# Every so many-th id is known already: 10 % duplicates.
+# Every tenth id is already known: 10 % duplicates.
 KNOWN_EVERY = 10
 UUID_CHARS = 36
-# Where the digits of a UUID stand in its text.
+# Positions of the digits in the text of a UUID.
 _DIGITS = [place for place in range(UUID_CHARS) if place not in (8, 13, 18, 23)]
 _HEX = np.frombuffer(bytes(range(256)).hex().encode(), np.uint8).reshape(256, 2)
 
 
 def numbered(stream: int, first: int, count: int) -> U64:
-    """The ids number `first` and on of a stream, uint64 (count, 2); splitmix64 (Steele, Lea, Flood 2014) of both."""
+    """Returns `count` ids of a stream from number `first`, uint64 (count, 2).
+
+    An id is splitmix64 (Steele, Lea, Flood 2014) of stream and number.
+    """
     numbers = np.arange(first, first + count, dtype=np.uint64)
     return of_numbers(stream, numbers)
 
 
 def of_numbers(stream: int, numbers: U64) -> U64:
-    """The ids of these numbers of a stream."""
+    """Returns the ids with these numbers in a stream."""
     ids = np.empty((len(numbers), 2), np.uint64)
     with np.errstate(over="ignore"):
         ids[:, 0] = _mixed(numbers + np.uint64((stream << 40) + 1))
@@ -42,7 +45,7 @@ def _mixed(words: U64) -> U64:
 
 
 def mixed(stream: int, count: int, live: int) -> U64:
-    """`count` ids for a run: every tenth a live one at random, all others new."""
+    """Returns `count` ids for a run: every tenth is a random live id, all others are new."""
     ids = numbered(stream, 0, count)
     repeated = np.random.default_rng(stream).integers(0, live, -(-count // KNOWN_EVERY), dtype=np.uint64)
     ids[::KNOWN_EVERY] = of_numbers(LIVE_STREAM, repeated)
@@ -50,12 +53,12 @@ def mixed(stream: int, count: int, live: int) -> U64:
 
 
 def is_known(first: int, count: int) -> NDArray[np.bool_]:
-    """Tells which of the ids number `first` and on of a run are live ones."""
+    """Returns which of `count` ids of a run, from number `first`, are live ones."""
     return (np.arange(first, first + count) % KNOWN_EVERY) == 0
 
 
 def text_of(ids: U64) -> U8:
-    """Each id as a UUID's text, uint8 (n, 36)."""
+    """Formats each id as the text of a UUID, uint8 (n, 36)."""
     digits = _HEX[np.ascontiguousarray(ids).view(np.uint8).reshape(len(ids), 16)].reshape(len(ids), 32)
     text = np.full((len(ids), UUID_CHARS), ord("-"), np.uint8)
     text[:, _DIGITS] = digits
@@ -63,7 +66,7 @@ def text_of(ids: U64) -> U8:
 
 
 def arrow_stream(text: U8) -> bytes:
-    """One column of strings, as an IPC stream of one batch."""
+    """Returns one column of strings as an IPC stream of one batch."""
     count = len(text)
     offsets = pa.py_buffer(np.arange(0, (count + 1) * UUID_CHARS, UUID_CHARS, dtype=np.int32))
     column = pa.StringArray.from_buffers(count, offsets, pa.py_buffer(np.ascontiguousarray(text)))
@@ -75,14 +78,14 @@ def arrow_stream(text: U8) -> bytes:
 
 
 def records(stream: int, first: int, count: int, row_bytes: int) -> tuple[U8, U8]:
-    """Keys uint8 (n, 16) and values uint8 (n, row_bytes) of the rows number `first` and on of a stream, all unlike."""
+    """Returns keys uint8 (n, 16) and values uint8 (n, row_bytes) of distinct rows of a stream, from number `first`."""
     keys = numbered(stream, first, count).view(np.uint8).reshape(count, 16)
     values = np.random.default_rng([stream, first]).integers(0, 256, (count, row_bytes), np.uint8)
     return keys, values
 
 
 def rows_stream(keys: U8, values: U8) -> bytes:
-    """Columns `key` and `value` of binary, as an IPC stream of one batch."""
+    """Returns binary columns `key` and `value` as an IPC stream of one batch."""
     columns = [_binary(keys), _binary(values)]
     batch = pa.record_batch(columns, names=["key", "value"])
     sink = pa.BufferOutputStream()
@@ -98,7 +101,7 @@ def _binary(cells: U8) -> pa.BinaryArray:
 
 
 def json_body(token: str, text: U8) -> bytes:
-    """A claim as JSON, without spaces, as compact encoders write it."""
+    """Returns a claim as JSON without spaces, as compact encoders write it."""
     quoted = np.empty((len(text), UUID_CHARS + 3), np.uint8)
     quoted[:, 0] = quoted[:, -2] = ord('"')
     quoted[:, 1:-2], quoted[:, -1] = text, ord(",")

@@ -1,7 +1,7 @@
-"""The load process: reads jobs, one JSON object a line, prepares each, says "ready", waits for "go", measures.
+"""The load process: reads jobs, a JSON object per line; prepares each, prints "ready", waits for "go" and measures.
 
-A job: kind, port, ids (a request), clients, seconds, stream (its new ids), live (how many ids are known), and for some
-kinds `rate` (requests a second, open loop) or `text` (Redis keys are the 36 characters instead of the 16 bytes).
+A job has kind, port, ids (per request), clients, seconds, stream (of its new ids), live (number of known ids) and, for
+some kinds, `rate` (requests per second, open loop) or `text` (Redis keys of 36 characters instead of 16 bytes).
 """
 
 import asyncio
@@ -18,12 +18,12 @@ from bench.load import confluent, grpc_claims, hot, prefill, redis_py
 from bench.load.kinds import KINDS, Prepared
 from bench.load.wire import Run, drive
 
-# Answers in the first part of a run do not count: buffers and caches are filling.
+# The first part of a run is not counted, while buffers and caches fill.
 WARM_FRACTION = 0.15
 
 
 def measure(job: dict[str, Any], go: Callable[[], None]) -> dict[str, float]:
-    """One run: ids a second, latencies in ms, how many sampled ids were answered wrongly."""
+    """Runs a job; returns ids per second, latencies in ms, and the number of wrong verdicts in the sample."""
     prepared = KINDS[job["kind"]](job)
     run = Run(prepared.requests, prepared.answer_bytes, prepared.follow, job.get("rate"), job["seconds"])
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -32,7 +32,7 @@ def measure(job: dict[str, Any], go: Callable[[], None]) -> dict[str, float]:
 
 
 def counted(run: Run, ids: int) -> dict[str, float]:
-    """Rate and latencies of the answers after the warm-up; of all, where there are few."""
+    """Returns rate and latencies of the responses after the warm-up, or of all if there are few."""
     ends, latencies = np.array(run.ends_s), np.array(run.latencies_s)
     order = np.argsort(ends)
     ends, latencies = ends[order], latencies[order]
@@ -46,12 +46,12 @@ def counted(run: Run, ids: int) -> dict[str, float]:
 
 
 def late_s(run: Run) -> float:
-    """How long after an open loop's time the last answer came; 0.0 for a closed one."""
+    """Returns the delay of the last response after the end of an open loop; 0.0 for a closed one."""
     return 0.0 if run.rate is None else max(0.0, max(run.ends_s) - run.begin_s - run.seconds)
 
 
 def wrong(run: Run, prepared: Prepared, ids: int) -> int:
-    """How many ids of the sampled answers are not told what they are: known ones known, all others new."""
+    """Counts the wrong verdicts in the sampled responses: known ids must be known, all others new."""
     if prepared.new is None:
         return 0
     count = 0
@@ -83,7 +83,7 @@ WORK: dict[str, Callable[[dict[str, Any], Callable[[], None]], dict[str, float]]
 
 
 def _timed(job: dict[str, Any]) -> dict[str, float]:
-    """Does a job; `load_cpu_s`: processor time of this process, all threads, from the start of its clock on."""
+    """Runs a job; adds `load_cpu_s`, the processor time of this process (all threads) since its clock started."""
     began_s: list[float] = []
 
     def go() -> None:
@@ -95,7 +95,7 @@ def _timed(job: dict[str, Any]) -> dict[str, float]:
 
 
 def main() -> None:
-    """Does jobs, a line of JSON each, and prints what each found or why it failed."""
+    """Runs jobs, a line of JSON each, and prints the result or the error of each."""
     for line in sys.stdin:
         job = json.loads(line)
         try:

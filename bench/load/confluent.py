@@ -1,7 +1,7 @@
-"""The peer for rows into Kafka: confluent-kafka's transactional producer, tuned, all rows made before the clock starts.
+"""The peer for rows into Kafka: confluent-kafka's transactional producer, tuned, with rows prepared in advance.
 
-It has what a user would give it: keys and values as bytes, a transaction for each `ids` rows, partitions in turns (no
-hash of keys to compute), batches as large as brokers take. In the load process.
+The producer runs in the load process, with keys and values as bytes, one transaction per `ids` rows, partitions in
+turns (no hash of keys to compute), and batches as large as brokers accept.
 """
 
 import time
@@ -15,7 +15,7 @@ from bench.load.told import told
 
 Job = dict[str, Any]
 Send = Callable[[Producer, Job, Any], None]
-# Faster than it is; bounds what is prepared, with the bytes below.
+# Above its actual rate; with PREPARED_BYTES it bounds the prepared rows.
 RATE, PREPARED_BYTES = 600e3, 256 << 20
 END_S = 60.0
 TUNED = {
@@ -30,17 +30,17 @@ TUNED = {
 
 
 def one_by_one(job: Job, go: Callable[[], None]) -> dict[str, float]:
-    """`produce()` for each row."""
+    """Measures `produce()` for each row."""
     return _measured(job, go, list, _produce)
 
 
 def by_batches(job: Job, go: Callable[[], None]) -> dict[str, float]:
-    """`produce_batch()` for each partition's rows of a transaction."""
+    """Measures `produce_batch()` for the rows of each partition in a transaction."""
     return _measured(job, go, _messages, _produce_batch)
 
 
 def _rows(job: Job) -> list[list[tuple[bytes, bytes]]]:
-    """The rows of each transaction."""
+    """Returns the rows of each transaction."""
     ids, width = job["ids"], job["row_bytes"]
     count = max(2, min(int(RATE * job["seconds"]), PREPARED_BYTES // (width + 150)) // ids)
     row_list = []

@@ -1,4 +1,4 @@
-"""One core for who is measured, another for who asks: what every server and load process of the bench is pinned to."""
+"""The cores to which the bench pins its processes: one for the measured server, one for the load."""
 
 import os
 from collections.abc import Callable
@@ -8,7 +8,7 @@ SERVER, LOAD = _CORES[0], _CORES[-1]
 
 
 def pinned(core: int) -> Callable[[], None]:
-    """For `subprocess`: keep the child, with all its threads, on one core."""
+    """Returns a `preexec_fn` that pins a child process with all its threads to one core."""
 
     def pin() -> None:
         os.sched_setaffinity(0, {core})

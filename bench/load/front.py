@@ -1,8 +1,8 @@
-"""The HTTP front of the peers: the gateway's own server settings, and behind them a Redis, or nothing.
+"""The HTTP front of the peers: the gateway's HTTP server over a Redis, or over nothing.
 
-POST with packed ids (16 raw bytes each), answered in the gateway's packed form. `--redis`: one id, `SET NX EX` by
-redis-py's asyncio client. Without: every id is granted and nothing is remembered, which is the ceiling of any gateway
-behind this server.
+Answers a POST of packed ids (16 raw bytes each) in the gateway's packed form. With `--redis`, it decides one id by
+`SET NX EX` through redis-py's asyncio client. Without, it grants every id and remembers nothing, which is the upper
+bound of any gateway with this server.
 """
 
 import argparse
@@ -27,7 +27,7 @@ Message = dict[str, Any]
 
 
 def application(decide: Decide) -> Callable[..., Awaitable[None]]:
-    """An ASGI application of one route: reads the body, answers one verdict byte an id."""
+    """Returns an ASGI application with one route, which answers a verdict byte per id."""
 
     async def serve(scope: Message, receive: Callable[[], Awaitable[Message]], send: Callable[..., Any]) -> None:
         parts, more = [], True
@@ -46,7 +46,7 @@ def application(decide: Decide) -> Callable[..., Awaitable[None]]:
 
 
 async def nothing(ids: bytes) -> bytes:
-    """Grants every id of 16 bytes, without looking."""
+    """Grants every id of 16 bytes."""
     return _GRANTED * (len(ids) // 16)
 
 
@@ -61,7 +61,7 @@ def by_redis(port: int) -> Decide:
 
 
 async def serve(decide: Decide, say_port: Callable[[str], object]) -> None:
-    """Serves the decision over HTTP on a free port of 127.0.0.1, which it says, until it is cancelled."""
+    """Serves the decision over HTTP on a free port of 127.0.0.1 until cancelled; passes the port to `say_port`."""
     with bound("127.0.0.1", 0) as sock:
         async with listening(cast(Any, application(decide)), sock, 1_000):
             say_port(f"{sock.getsockname()[1]}\n")

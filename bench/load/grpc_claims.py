@@ -1,6 +1,6 @@
-"""Packed claims over gRPC by grpc.aio: as calls, and as streams with as much in flight as the gateway reads ahead.
+"""Sends packed claims over gRPC with grpc.aio: as calls, and as streams with READ_AHEAD requests in flight.
 
-In the load process; messages are made before the clock starts.
+Runs in the load process; messages are prepared before the clock starts.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from oncegate.transports.grpc import gateway_pb2 as pb
 from oncegate.transports.grpc.streams import READ_AHEAD
 
 Job = dict[str, Any]
-# Faster than it is; bounds what is prepared, with the bytes below.
+# Above the actual rates; with _PREPARED_BYTES they bound the prepared messages.
 _RATE, _CALLS_PER_SECOND, _PREPARED_BYTES = 6e6, 20_000, 256 << 20
 CLAIM, _STREAM = "/oncegate.v1.ClaimService/Claim", "/oncegate.v1.ClaimService/StreamClaims"
 _GRANTED, _SAMPLE_EVERY = 1, 20
@@ -27,7 +27,7 @@ _GRANTED, _SAMPLE_EVERY = 1, 20
 
 @dataclass
 class Run:
-    """What is sent, and what came of it so far."""
+    """The messages of a run, and its results so far."""
 
     job: Job
     channel: Any
@@ -38,11 +38,11 @@ class Run:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more is to be sent."""
+        """Returns whether the time of the run is over."""
         return time.perf_counter() - self.begin_s > self.job["seconds"]
 
     def answered(self, number: int, since_s: float, verdicts: bytes) -> None:
-        """Takes an answer; some are held against what is known."""
+        """Records a response; checks the verdicts of a sample."""
         self.latencies_s.append(time.perf_counter() - since_s)
         if number % _SAMPLE_EVERY == 0:
             ids = self.job["ids"]
@@ -51,12 +51,12 @@ class Run:
 
 
 def calls(job: Job, go: Callable[[], None]) -> dict[str, float]:
-    """Runs as many tasks as clients on one channel, each with one call under way."""
+    """Runs `clients` tasks on one channel, each with one call in flight."""
     return asyncio.run(_measured(job, _messages(job, streamed=False), _by_calls, job["clients"], go))
 
 
 def streams(job: Job, go: Callable[[], None]) -> dict[str, float]:
-    """Runs as many streams as have `clients` requests in flight together."""
+    """Runs so many streams that together they have `clients` requests in flight."""
     return asyncio.run(_measured(job, _messages(job, streamed=True), _by_stream, job["clients"] // READ_AHEAD, go))
 
 

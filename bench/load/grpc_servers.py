@@ -1,7 +1,7 @@
-"""One gateway behind two gRPC servers for Python, grpcio's (grpc.aio) and grpclib, each on a port of its own.
+"""Serves one gateway through two gRPC servers for Python, grpcio's (grpc.aio) and grpclib, each on its own port.
 
-Both parse a packed claim, let it in and answer it by the gateway's own steps, in one process over one engine: what
-differs is the library.
+Both parse, admit and answer packed claims with the gateway's own code, in one process over one engine, so only the
+library differs.
 """
 
 import argparse
@@ -30,29 +30,29 @@ _SERVICE, _, _METHOD = CLAIM[1:].partition("/")
 
 
 class Context:
-    """What a call says of itself beside its message: nothing."""
+    """The context of a call without deadline, peer or metadata."""
 
     def time_remaining(self) -> float | None:
-        """It has no deadline."""
+        """Returns None: the call has no deadline."""
         return None
 
     def peer(self) -> str:
-        """Its address is not known."""
+        """Returns an empty address."""
         return ""
 
     def invocation_metadata(self) -> Sequence[tuple[str, str]]:
-        """It brings no metadata."""
+        """Returns no metadata."""
         return ()
 
 
 class Claims:
-    """Answers packed claims, for either library."""
+    """The service of packed claims, for either library."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
 
     async def answer(self, message: Any, _: Any = None) -> Any:
-        """Lets a claim in and answers it, as the gateway's own door does."""
+        """Admits and answers a claim like the gateway's own gRPC transport."""
         gateway, body = self._gateway, message.packed
         head = head_of("claimIds", message, body, gateway.limits.body_bytes, Context(), None)
         admitted = await admit(head, body, gateway, claims=True)
@@ -65,12 +65,12 @@ class Claims:
         await stream.send_message(await self.answer(await stream.recv_message()))
 
     def __mapping__(self) -> dict[str, Handler]:
-        """What grpclib asks of a service."""
+        """Returns the handlers, for grpclib."""
         return {CLAIM: Handler(self._streamed, Cardinality.UNARY_UNARY, pb.ClaimRequest, pb.ClaimResponse)}
 
 
 async def serve(data: Path, grpcio_port: int, grpclib_port: int, say_port: Callable[[str], object]) -> None:
-    """Serves on both ports, and over HTTP on a free one that it says, until it is cancelled."""
+    """Serves on both ports, and over HTTP on a free port passed to `say_port`, until cancelled."""
     keep_freed_memory()
     collect_seldom()
     share_often()

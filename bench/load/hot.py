@@ -1,6 +1,6 @@
 """A hot tenant: closed loops of large claims of new ids, some of which the gateway refuses.
 
-Requests are made while they are sent: their number is not known before, since a refusal costs little.
+Requests are generated while sending: their number is unknown in advance, since refusals are cheap.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _HEAD = (
 
 @dataclass
 class _Counts:
-    """`dropped` connections were closed by the gateway before an answer was whole."""
+    """Counts of requests; `dropped`: connections that the gateway closed before a complete response."""
 
     answered: int = 0
     refused: int = 0
@@ -33,12 +33,12 @@ class _Counts:
 
 
 def tenant(job: dict[str, Any], go: Callable[[], None]) -> dict[str, float]:
-    """Claims in `namespace` with `clients` for `seconds`; `obeys`: waits as long as a refusal says.
+    """Claims in `namespace` with `clients` for `seconds`; `obeys`: waits for the `retry_after_ms` of a refusal.
 
-    The rate is of answered ids a second; `refused` and `dropped` count requests a second.
+    The rate is in answered ids per second; `refused` and `dropped` are in requests per second.
     """
     counts = _Counts()
-    os.nice(19)  # the other's requests are sent in time, from the same core
+    os.nice(19)  # so that the other tenant, on the same core, sends its requests in time
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         seconds = runner.run(_drive(job, counts, go))
     rate = job["ids"] * counts.answered / seconds
@@ -71,7 +71,7 @@ async def _client(job: dict[str, Any], counts: _Counts, end_s: float) -> None:
 async def _asked(
     job: dict[str, Any], counts: _Counts, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> float:
-    """Sends one claim; returns for how many seconds its refusal says to wait. RuntimeError: refused otherwise."""
+    """Sends one claim; returns the seconds to wait after a refusal. Raises RuntimeError for any other error."""
     body = os.urandom(16 * job["ids"])
     head = _HEAD.format(namespace=job["namespace"], kind=PACKED, token=secrets.token_hex(16), size=len(body))
     writer.write(head.encode() + body)

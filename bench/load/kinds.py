@@ -1,4 +1,4 @@
-"""The requests of each kind of run, and how its answers are read."""
+"""Prepares the requests of each kind of run, and reads its responses."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -14,11 +14,11 @@ from oncegate_spark.protocol.packed import claim_text
 
 PACKED, ARROW = "application/vnd.oncegate.packed", "application/vnd.apache.arrow.stream"
 BUCKET = b"bench"
-# Not the gateway's: its server takes its own hot paths before any application sees them.
+# Must differ from the gateway's paths: its server handles those before any application sees them.
 FRONT_PATH = "/claim"
-# What one run prepares at most; bodies are made before the clock starts, so this bounds the memory of the load.
+# Maximum size of the bodies of a run. They are prepared before the clock starts, so this bounds the load's memory.
 PREPARED_BYTES = 256 << 20
-# More than the fastest of them answers.
+# Ids or rows per second to prepare for, above the fastest actual rate of each.
 PACKED_RATE, TEXT_RATE, REDIS_RATE, SINGLE_RATE, ROWS_RATE = 12e6, 5e6, 1.2e6, 60e3, 2e6
 _PACKED_HEAD_BYTES = 24
 _GRANTED = 1
@@ -29,10 +29,10 @@ Job = dict[str, Any]
 
 @dataclass(frozen=True)
 class Prepared:
-    """`new` reads which ids an answer calls new, None where there is nothing to read; `known`: which are known.
+    """The requests of a run, and how to check the responses.
 
-    `follow` makes a second request of an answer, None where there is none to make; the first counts as answered once
-    both are.
+    new: returns the ids that a response reports as new; None: responses are not checked.
+    follow: builds a second request from a response, or returns None. The pair counts as one request.
     """
 
     requests: Sequence[bytes]
@@ -43,7 +43,7 @@ class Prepared:
 
 
 def _ids(job: Job, rate: float, bytes_an_id: int) -> list[U64]:
-    """The ids of each request, as many requests as the run can use."""
+    """Returns the ids of each request, for as many requests as the run can use."""
     ids = job["ids"]
     if job.get("rate"):
         count = int(job["rate"] * job["seconds"]) + 1
@@ -70,7 +70,7 @@ def _claim(headers: str, body: bytes, path: str = "/v1/namespaces/default/ids:cl
 
 
 def packed(job: Job) -> Prepared:
-    """Prepares requests for packed ids, and the reading of their answers."""
+    """Prepares claims of packed ids."""
     return Prepared(_packed(job), new=_packed_new)
 
 
@@ -82,7 +82,7 @@ def _packed(job: Job, **path: str) -> list[bytes]:
 
 
 def packed_completed(job: Job) -> Prepared:
-    """The same, each claim completed as soon as it is answered; one that granted nothing is no claim."""
+    """Prepares claims of packed ids, each completed after its response if it granted anything."""
     return Prepared(_packed(job), new=_packed_new, follow=_completion)
 
 
@@ -94,14 +94,14 @@ def _completion(answer: bytes) -> bytes | None:
 
 
 def _packed_new(answer: bytes) -> Bools:
-    """What is not new is DUPLICATE, or SAME where a known id was drawn twice for one request."""
+    """Returns which ids are GRANTED; the others are DUPLICATE, or SAME if a request contains a known id twice."""
     body = answer[answer.index(b"\r\n\r\n") + 4 :]
     count = int.from_bytes(body[20:24], "little")
     return np.frombuffer(body, np.uint8, count, _PACKED_HEAD_BYTES) == _GRANTED
 
 
 def arrow(job: Job) -> Prepared:
-    """Strings as an Arrow stream, answered packed, which is what the Python and Spark clients ask for."""
+    """Prepares claims of strings as Arrow streams with packed responses, like those of the Python and Spark clients."""
     id_batches = _ids(job, TEXT_RATE, 48)
     head = f"content-type: {ARROW}\r\naccept: {PACKED}\r\noncegate-call: 0\r\noncegate-token: "
     tokens = _tokens(len(id_batches), job["stream"])
@@ -112,7 +112,7 @@ def arrow(job: Job) -> Prepared:
 
 
 def json_in(job: Job) -> Prepared:
-    """Strings as JSON, answered as JSON."""
+    """Prepares claims of strings as JSON with JSON responses."""
     return Prepared(_json(job), new=_json_new)
 
 
@@ -129,17 +129,17 @@ def _json_new(answer: bytes) -> Bools:
 
 
 def through_front(job: Job) -> Prepared:
-    """The gateway's packed requests, to `bench.load.front` over a Redis."""
+    """Prepares the gateway's packed requests for `bench.load.front` over a Redis."""
     return Prepared(_packed(job, path=FRONT_PATH), new=_packed_new)
 
 
 def empty(job: Job) -> Prepared:
-    """The same to a front that remembers nothing: there is nothing to check."""
+    """Prepares packed requests for the front without state, whose responses are not checked."""
     return Prepared(_packed(job, path=FRONT_PATH))
 
 
 def empty_text(job: Job) -> Prepared:
-    """JSON bodies to the front that remembers nothing."""
+    """Prepares JSON requests for the front without state."""
     return Prepared(_json(job, path=FRONT_PATH))
 
 
@@ -148,13 +148,13 @@ def _keys(job: Job, ids: U64) -> NDArray[np.uint8]:
 
 
 def raw(job: Job) -> Prepared:
-    """`SET NX EX` for each id, all of a request in one write."""
+    """Prepares `SET NX EX` for each id, with all commands of a request in one write."""
     requests = [resp.set_commands(_keys(job, ids)).tobytes() for ids in _ids(job, REDIS_RATE, 100)]
     return Prepared(requests, resp.SET_ANSWER_BYTES * job["ids"], resp.set_new)
 
 
 def script(job: Job) -> Prepared:
-    """A script by its hash, all ids of a request in one argument."""
+    """Prepares calls of a script by its hash, with all ids of a request in one argument."""
     name, width = job["sha"].encode(), str(bodies.UUID_CHARS if job.get("text") else 16).encode()
     bucket = BUCKET + width
     id_batches = _ids(job, REDIS_RATE, 40)
@@ -163,17 +163,17 @@ def script(job: Job) -> Prepared:
 
 
 def multi(job: Job) -> Prepared:
-    """All ids of a request looked up and added in one transaction and one write."""
+    """Prepares one transaction per request, in one write, that looks up and adds all its ids."""
     width = bodies.UUID_CHARS if job.get("text") else 16
     bucket, ids = BUCKET + str(width).encode(), job["ids"]
     requests = [resp.transaction(bucket, _keys(job, batch)) for batch in _ids(job, REDIS_RATE, 2 * (width + 7))]
-    # Of a request of one id, one digit tells that it was new or not.
+    # For a request of one id, the response is as long for a new id as for a known one: one digit.
     new = ids - int(bodies.is_known(0, ids).sum())
     return Prepared(requests, resp.transaction_answer_bytes(ids, new), resp.transaction_new)
 
 
 def rows(job: Job) -> Prepared:
-    """Rows of a key and `row_bytes` of value for a topic, as Arrow streams; with `id_col` each id takes effect once."""
+    """Prepares rows (a key and `row_bytes` of value) for a topic as Arrow streams; `id_col` deduplicates them."""
     ids, width = job["ids"], job["row_bytes"]
     count = min(int(ROWS_RATE * job["seconds"] / ids), PREPARED_BYTES // (ids * (width + 32))) + job["clients"] + 1
     tokens = _tokens(count, job["stream"])

@@ -1,4 +1,4 @@
-"""The mixed load of `bench.scale`: 90 % new ids, 8 % recent ones, 2 % old ones. Arrays in, arrays out; no clock."""
+"""The mixed load of `bench.scale`: 90 % new ids, 8 % recent ones, 2 % old ones."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ from bench.load.bodies import U64
 
 STREAM = 1
 RECENT_FRACTION, OLD_FRACTION = 0.08, 0.02
-# Recent ids are among so many newest.
+# Recent ids are drawn from this number of newest ids.
 RECENT_IDS = 1_000_000
 
 
@@ -29,7 +29,7 @@ def _mixed(word: Any) -> Any:
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def fill(stream: np.uint64, numbers: U64, ids: U64) -> None:
-    """`bodies.of_numbers` into `ids`, at once: the load stands on the loop of what it measures."""
+    """Writes `bodies.of_numbers` into `ids`. Compiled, since the load runs on the event loop that it measures."""
     for i in range(numbers.size):
         ids[i, 0] = _mixed(numbers[i] + (stream << np.uint64(40)) + np.uint64(1))
         ids[i, 1] = _mixed(ids[i, 0] ^ _MULTIPLIERS[0])
@@ -37,14 +37,14 @@ def fill(stream: np.uint64, numbers: U64, ids: U64) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """`ids` uint64 (n, 2); `new` bool[n]: which were never asked for before."""
+    """The ids of a request, uint64 (n, 2); `new` bool[n]: the ids that no earlier request contained."""
 
     ids: U64
     new: NDArray[np.bool_]
 
 
 class Mixed:
-    """Makes requests of `batch` ids. `settled` says below which number ids are surely done."""
+    """A generator of requests of `batch` ids each."""
 
     def __init__(self, batch: int, seed: int) -> None:
         self.batch = batch
@@ -53,7 +53,10 @@ class Mixed:
         self._recent, self._old = int(batch * RECENT_FRACTION), int(batch * OLD_FRACTION)
 
     def request(self, settled: int, old_below: int) -> Request:
-        """The next one. `old_below`: ids of smaller numbers are old; all new ones until anything is settled."""
+        """Returns the next request; all its ids are new until some are settled.
+
+        settled: ids with smaller numbers are done. old_below: ids with smaller numbers are old.
+        """
         recent = self._recent if settled else 0
         old = self._old if settled and old_below else 0
         fresh = self.batch - recent - old
@@ -71,14 +74,14 @@ class Mixed:
 
 
 class ExpiryBuckets:
-    """Below which number all ids are done, where requests are settled in any order."""
+    """Tracks the number below which all ids are done, while requests are settled in any order."""
 
     def __init__(self) -> None:
         self.below = 0
         self._later: dict[int, int] = {}
 
     def done(self, first: int, end: int) -> None:
-        """The ids from `first` up to `end` are done."""
+        """Records that the ids in [first, end) are done."""
         self._later[first] = end
         while self.below in self._later:
             self.below = self._later.pop(self.below)

@@ -1,4 +1,4 @@
-"""Claims of one new id each, at intended times, from a process of its own; each wait counts from the intended time."""
+"""Sends claims of one new id each at intended times, from its own process; latencies count from those times."""
 
 import json
 import multiprocessing
@@ -11,15 +11,15 @@ from threading import Lock, Thread
 from typing import Any
 from uuid import uuid4
 
-# As many may wait for the gateway at once; what is due beyond them waits for a connection, which counts as well.
+# Maximum of claims in flight; further ones wait for a connection, and the wait counts as latency.
 CONNECTIONS = 256
 PATIENCE_S = 300.0
-# When a claim was due, by the monotonic clock, and for how many seconds it waited; whether it was granted.
+# The intended time of a claim (monotonic), its latency in seconds, and whether it was granted.
 Claim = tuple[float, float, bool]
 
 
 class OpenClaims:
-    """Claims `rate` ids a second at 127.0.0.1 until `told` is asked for."""
+    """Claims `rate` ids per second from a gateway on 127.0.0.1 until `told` is called."""
 
     def __init__(self, port: int, rate: float) -> None:
         context = multiprocessing.get_context("spawn")
@@ -29,27 +29,27 @@ class OpenClaims:
         assert self._told.recv() == "begun"
 
     def told(self) -> list[Claim]:
-        """Ends it; returns all claims, in the order in which they were due: also those that had not been sent yet."""
+        """Ends the load; returns all claims due until now, including those not sent yet, by their intended times."""
         self._end.value = time.monotonic()
         claims: list[Claim] = self._told.recv()
         self._process.join()
         return sorted(claims)
 
     def close(self) -> None:
-        """Ends the process, whatever it does."""
+        """Kills the process."""
         self._process.kill()
 
 
 @contextmanager
 def open_claims(port: int, rate: float) -> Iterator[OpenClaims]:
-    """Claims from now on, until the context ends at the latest."""
+    """Sends claims until the context exits, at the latest."""
     claims = OpenClaims(port, rate)
     with closing(claims):
         yield claims
 
 
 def within(claims: Sequence[Claim], begin: float, end: float) -> list[float]:
-    """Returns the waits, in ms, of what was due in this time, the shortest first."""
+    """Returns the latencies, in ms and ascending, of the claims due in [begin, end)."""
     return sorted(1_000 * wait for due, wait, _ in claims if begin <= due < end)
 
 
@@ -76,7 +76,7 @@ def _claim_on(port: int, rate: float, end: "Synchronized[float]", telling: Any) 
 
 
 def _due(rate: float, end: "Synchronized[float]") -> Iterator[float]:
-    """Yields each intended time once it has come, and leaves out none that was before the end."""
+    """Yields each intended time once it has come; skips none before the end."""
     due = time.monotonic()
     while due < end.value:
         time.sleep(max(0.0, due - time.monotonic()))

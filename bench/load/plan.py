@@ -1,18 +1,17 @@
-"""How much the long and the short form measure."""
+"""The extents of the long and the short form of the bench."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Says what a run of the bench measures, and for how long.
+    """The measured points and durations of a run of the bench.
 
-    `points`: (ids a request, clients) of the packed door; `live`: ids known before anything is measured.
+    points: (ids per request, clients) of packed claims. live: number of prefilled ids.
+    Each figure is the median of `rounds` runs of `seconds`, interleaved with the runs of its peers.
 
-    A Redis that starts with `live` ids has a table of the next power of two: what a run adds has to fit in too, and an
-    eighth of it for strings, or it would rehash while it is measured.
-
-    Each figure is the median of `rounds` runs of `seconds`, interleaved with its peers' runs.
+    A Redis that starts with `live` ids has a table of the next power of two. The ids added by a run must fit into it,
+    plus an eighth for strings, or Redis would rehash during the measurement.
     """
 
     short: bool

@@ -1,7 +1,7 @@
-"""What the servers hold before anything is measured: ids number 0 and on of stream 0. In the load process.
+"""Prefills the servers with the first ids of stream 0, before anything is measured; runs in the load process.
 
-A run's new ids are removed from Redis after it, so that each run meets what the first one met. The gateway, which
-cannot forget, is a fresh one at each point.
+The new ids of a run are removed from Redis afterwards, so that every run starts in the same state. For the gateway,
+each point starts a new one.
 """
 
 import http.client
@@ -21,13 +21,13 @@ Job = dict[str, Any]
 
 
 def batches(live: int, batch: int = BATCH, first: int = 0) -> Iterator[U64]:
-    """The live ids from number `first` on, in requests."""
+    """Yields the live ids from number `first`, in requests."""
     for at in range(first, first + live, batch):
         yield bodies.numbered(LIVE_STREAM, at, min(batch, first + live - at))
 
 
 def gateway(job: Job, go: Callable[[], None]) -> dict[str, float]:
-    """Claim and complete `live` ids from number `first` on, packed or as strings (`text`), `ids` a request."""
+    """Claims and completes `live` ids from number `first`, packed or as strings (`text`), `ids` per request."""
     go()
     connection = http.client.HTTPConnection("127.0.0.1", job["port"])
     begin, done = time.perf_counter(), 0
@@ -53,7 +53,7 @@ def _post(connection: http.client.HTTPConnection, path: str, body: bytes, header
 
 
 def redis(job: Job, go: Callable[[], None]) -> dict[str, float]:
-    """Set the same ids as keys, and add them as members of the bucket; `only` one of "keys" and "bucket"."""
+    """Sets the same ids as keys, and adds them to the bucket (a set); `only`: just "keys" or "bucket"."""
     go()
     begin = time.perf_counter()
     scripts = {"keys": _SET, "bucket": resp.LUA_BULK}
@@ -62,7 +62,7 @@ def redis(job: Job, go: Callable[[], None]) -> dict[str, float]:
 
 
 def forget(job: Job, go: Callable[[], None]) -> dict[str, float]:
-    """Remove the first `sent` ids of the stream `forgotten`, but for those that were known before, keys and members."""
+    """Removes the first `sent` ids of the stream `forgotten`, except prefilled ones, from keys and bucket."""
     go()
     parts = (
         bodies.numbered(int(job["forgotten"]), first, count)[~bodies.is_known(first, count)]
@@ -74,7 +74,7 @@ def forget(job: Job, go: Callable[[], None]) -> dict[str, float]:
 
 
 def _on_all(job: Job, parts: Iterable[U64], scripts: Sequence[bytes | str]) -> None:
-    """Run each script over each part of ids; the AOF is synced once a second meanwhile."""
+    """Runs each script over each part of ids; meanwhile the AOF is synced once a second."""
     width = bodies.UUID_CHARS if job.get("text") else 16
     with redis_library.Redis(port=job["port"]) as client:
         client.config_set("appendfsync", "everysec")

@@ -1,4 +1,4 @@
-"""The peer that most would pick: redis-py (with hiredis), as its documentation shows it. In the load process."""
+"""The most common alternative: redis-py (with hiredis), used as in its documentation, in the load process."""
 
 import asyncio
 import time
@@ -14,7 +14,7 @@ from bench.load import bodies, resp
 from bench.load.told import told
 
 Job = dict[str, Any]
-# Faster than it is; what is prepared is only the keys.
+# Above the actual rates; only the keys are prepared.
 _RATE, _SINGLE_RATE = 200e3, 40e3
 
 
@@ -27,7 +27,7 @@ def _keys(job: Job, rate: float) -> list[bytes]:
 
 
 def pipelined(job: Job, go: Callable[[], None]) -> dict[str, float]:
-    """One client, `SET NX EX` for each id in a pipeline, one pipeline a request."""
+    """Measures one client that sends a pipeline of `SET NX EX`, one per id, for each request."""
     keys, count, wrong = _keys(job, _RATE), job["ids"], 0
     client = redis.Redis(port=job["port"])
     client.ping()
@@ -50,7 +50,7 @@ def pipelined(job: Job, go: Callable[[], None]) -> dict[str, float]:
 
 
 def asynchronous(job: Job, go: Callable[[], None]) -> dict[str, float]:
-    """As many tasks as clients, each with one `SET NX EX` under way."""
+    """Measures `clients` tasks, each with one `SET NX EX` in flight."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_asynchronous(job, _keys(job, _SINGLE_RATE), go))
 

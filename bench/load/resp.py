@@ -1,6 +1,6 @@
-"""Redis' protocol by hand: the fastest way to put it, so that no client library is what is measured.
+"""Encodes Redis's protocol directly, the fastest way, so that the measurement contains no client library.
 
-Every answer has a length that is known before: then an answer is told by its length, and read only in samples.
+The length of every reply is known in advance, so replies are delimited by length and read only in samples.
 """
 
 import numpy as np
@@ -10,13 +10,12 @@ from bench.load.bodies import U8, U64
 
 EXPIRES_S = 3_600
 
-# The strongest that was found: both commands in one transaction and one write, no Lua. What stands twice in a request
-# is told new twice, which the scripts and the gateway do not do.
+# The fastest form found: both commands in one transaction and one write, without Lua. An id that a request contains
+# twice is reported as new twice, unlike by the scripts and the gateway.
 _MULTI, _EXEC = b"*1\r\n$5\r\nMULTI\r\n", b"*1\r\n$4\r\nEXEC\r\n"
 
-# The fastest script that was found: two commands for every 7,000 ids (Lua's unpack takes 8,000), so that interpreter
-# and AOF have two commands to handle, not 14,000. An id that stands twice in the request is new once, as in the
-# gateway.
+# The fastest script found: two commands for every 7,000 ids (Lua's unpack accepts 8,000), so that the interpreter and
+# the AOF handle two commands instead of 14,000. An id that a request contains twice is new once, as in the gateway.
 LUA_BULK = b"""
 local ids, bytes, said, seen = ARGV[1], tonumber(ARGV[2]), {}, {}
 local step, sub, call = bytes * 7000, string.sub, redis.call
@@ -44,12 +43,12 @@ def command(*words: bytes) -> bytes:
 
 
 def raw_ids(ids: U64) -> U8:
-    """Ids as their 16 bytes, uint8 (n, 16)."""
+    """Returns ids as their 16 bytes, uint8 (n, 16)."""
     return np.ascontiguousarray(ids).view(np.uint8).reshape(len(ids), 16)
 
 
 def set_commands(keys: U8) -> U8:
-    """`SET key 1 NX EX 3600` for each key, uint8 (n, bytes of one command): all keys of one length, so one template."""
+    """Returns `SET key 1 NX EX 3600` for each key, uint8 (n, bytes of one command); all keys have one length."""
     head = b"*6\r\n$3\r\nSET\r\n$%d\r\n" % keys.shape[1]
     tail = b"\r\n$1\r\n1\r\n$2\r\nNX\r\n$2\r\nEX\r\n$%d\r\n%d\r\n" % (len(str(EXPIRES_S)), EXPIRES_S)
     commands = np.empty((len(keys), len(head) + keys.shape[1] + len(tail)), np.uint8)
@@ -59,19 +58,19 @@ def set_commands(keys: U8) -> U8:
     return commands
 
 
-# "+OK\r\n" where it was set, "$-1\r\n" where it was there.
+# Length of "+OK\r\n" (the key was set) and of "$-1\r\n" (the key existed).
 SET_ANSWER_BYTES = 5
 
 
 def set_new(answer: bytes) -> NDArray[np.bool_]:
-    """Tells which keys were new, from the answers to pipelined `SET NX`."""
+    """Returns which keys were new, from the replies to pipelined `SET NX`."""
     if len(answer) % SET_ANSWER_BYTES:
         raise RuntimeError(f"Redis answered {answer[:200]!r}")
     return np.frombuffer(answer, np.uint8).reshape(-1, SET_ANSWER_BYTES)[:, 0] == ord("+")
 
 
 def transaction(bucket: bytes, keys: U8) -> bytes:
-    """`MULTI`, `SMISMEMBER`, `SADD` of all keys, uint8 (n, bytes of a key), and `EXEC`, as one piece of bytes."""
+    """Encodes `MULTI`, `SMISMEMBER` and `SADD` of all keys, uint8 (n, bytes of a key), and `EXEC`."""
     head = b"$%d\r\n" % keys.shape[1]
     words = np.empty((len(keys), len(head) + keys.shape[1] + 2), np.uint8)
     words[:, : len(head)] = np.frombuffer(head, np.uint8)
@@ -86,13 +85,13 @@ def transaction(bucket: bytes, keys: U8) -> bytes:
 
 
 def transaction_answer_bytes(ids: int, new: int) -> int:
-    """How long the answer to a transaction over so many ids is, `new` of which are new."""
+    """Returns the length of the reply to a transaction over `ids` ids, `new` of them new."""
     queued = len(b"+OK\r\n") + 2 * len(b"+QUEUED\r\n")
     return queued + len(b"*2\r\n*%d\r\n" % ids) + len(b":0\r\n") * ids + len(b":%d\r\n" % new)
 
 
 def transaction_new(answer: bytes) -> NDArray[np.bool_]:
-    """Tells which ids were new, from a transaction's answer."""
+    """Returns which ids were new, from the reply to a transaction."""
     head = b"+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n*"
     if not answer.startswith(head):
         raise RuntimeError(f"Redis answered {answer[:200]!r}")
@@ -102,12 +101,12 @@ def transaction_new(answer: bytes) -> NDArray[np.bool_]:
 
 
 def script_answer_bytes(ids: int) -> int:
-    """How long a script's answer to so many ids is."""
+    """Returns the length of a script's reply for `ids` ids."""
     return len(b"$%d\r\n" % ids) + ids + 2
 
 
 def script_new(answer: bytes) -> NDArray[np.bool_]:
-    """Tells which ids were new, from a script's answer."""
+    """Returns which ids were new, from a script's reply."""
     head = answer.find(b"\r\n")
     if answer[:1] != b"$":
         raise RuntimeError(f"Redis answered {answer[:200]!r}")

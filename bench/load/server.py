@@ -1,4 +1,4 @@
-"""Real servers, each a process on one core with a folder of its own: the gateway, a Redis, a bare front."""
+"""Starts real servers, each a process on one core with its own folder: the gateway, a Redis, a bare front."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ from bench.load.cores import SERVER, pinned
 from deploy.ports import free_port
 
 START_S = 120.0
-# Claims that the bench never settles stay open: more of them than a pool of writers ever has.
+# The bench leaves claims open, more than any pool of writers would, so the limit is raised.
 SETTINGS = {"ONCEGATE_OPEN_CLAIMS": str(10_000_000)}
 
 
@@ -30,7 +30,7 @@ class Served:
 
     @property
     def cpu_s(self) -> float:
-        """Processor time that it has taken so far, all threads."""
+        """Returns the processor time used so far, by all threads."""
         times = self.process.cpu_times()
         return float(times.user + times.system)
 
@@ -39,7 +39,7 @@ class Served:
 def gateway(
     folder: Path, core: int | None = SERVER, settings: Mapping[str, str] | None = None, ledger: str | None = None
 ) -> Iterator[Served]:
-    """Serves from `folder` until left, or over the `ledger` of a URL."""
+    """Runs a gateway with its data in `folder`, or on the `ledger` of a URL, until the context exits."""
     where = ["--data", str(folder / "data")] if ledger is None else ["--ledger", ledger]
     command = [sys.executable, "-m", "oncegate", "serve", *where, "--port", "0"]
     environment = SETTINGS | dict(settings or {})
@@ -49,7 +49,7 @@ def gateway(
 
 @contextmanager
 def front(folder: Path, redis_port: int | None = None) -> Iterator[Served]:
-    """Starts `bench.load.front`: the gateway's HTTP server over a Redis, or over nothing at all."""
+    """Runs `bench.load.front`: the gateway's HTTP server over a Redis, or over nothing."""
     command = [sys.executable, "-m", "bench.load.front", *([] if redis_port is None else ["--redis", str(redis_port)])]
     with _running(command, folder, "front", SERVER, {}, port_file=True) as served:
         yield served
@@ -57,7 +57,7 @@ def front(folder: Path, redis_port: int | None = None) -> Iterator[Served]:
 
 @contextmanager
 def grpc_servers(folder: Path, grpcio_port: int, grpclib_port: int) -> Iterator[Served]:
-    """Starts `bench.load.grpc_servers`: one gateway behind two gRPC servers."""
+    """Runs `bench.load.grpc_servers`: one gateway with two gRPC servers."""
     command = [sys.executable, "-m", "bench.load.grpc_servers", "--data", str(folder / "data")]
     command += ["--grpcio", str(grpcio_port), "--grpclib", str(grpclib_port)]
     with _running(command, folder, "gateway", SERVER, SETTINGS, port_file=True) as served:
@@ -66,12 +66,14 @@ def grpc_servers(folder: Path, grpcio_port: int, grpclib_port: int) -> Iterator[
 
 @contextmanager
 def redis(folder: Path, core: int | None = SERVER) -> Iterator[Served]:
-    """Debian's redis-server over what its folder holds, every append synced before its answer, nothing saved beside
-    the AOF. `DEBUG` is on: it tells whether a table is being rehashed."""
+    """Runs Debian's redis-server on a folder; each append is synced before its reply, and only the AOF is kept.
+
+    `DEBUG` is enabled: it reports whether a table is being rehashed.
+    """
     port = free_port()
     command = [find_redis(), "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", ""]
     command += ["--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0"]
-    # Scripts that fill it take longer than the five seconds for which others wait, where the machine is busy.
+    # On a busy machine the prefill scripts exceed the default of five seconds, after which others get BUSY replies.
     command += ["--enable-debug-command", "local", "--busy-reply-threshold", "120000"]
     with _running(command, folder, "redis", core, {}, port=port) as served:
         yield served
@@ -87,7 +89,7 @@ def _running(
     port: int | None = None,
     port_file: bool = False,
 ) -> Iterator[Served]:
-    """Start, wait for the port, yield, stop."""
+    """Starts a server, waits for its port, yields it, and stops it."""
     file, log = folder / f"{name}.port", folder / f"{name}.log"
     file.unlink(missing_ok=True)
     if port_file:
@@ -105,7 +107,7 @@ def _running(
 
 
 def _port(process: "subprocess.Popen[bytes]", file: Path, port: int | None, log: Path) -> int:
-    """The port once it answers there; RuntimeError with what the process said when it never does."""
+    """Returns the port once the server answers. Raises RuntimeError with its output if it never does."""
     end = time.monotonic() + START_S
     while process.poll() is None and time.monotonic() < end:
         if port is None and file.exists() and (text := file.read_text().strip()):
@@ -117,7 +119,7 @@ def _port(process: "subprocess.Popen[bytes]", file: Path, port: int | None, log:
 
 
 def _answers(port: int) -> bool:
-    """A Redis that still reads its AOF answers with an error."""
+    """Returns whether the server is ready; a Redis that is still loading its AOF answers with an error."""
     try:
         with socket.create_connection(("127.0.0.1", port), 1) as sock:
             sock.sendall(b"PING\r\n")
@@ -127,7 +129,7 @@ def _answers(port: int) -> bool:
 
 
 def find_redis() -> str:
-    """The redis-server of this machine; installed first where we may and can. RuntimeError says the command."""
+    """Returns the path of redis-server; installs it if possible. Otherwise raises RuntimeError with the command."""
     path = shutil.which("redis-server")
     if path is not None:
         return path

@@ -1,4 +1,4 @@
-"""Servers in a settled state: a Redis that rehashes nothing, and any server that has nothing left to do."""
+"""Waits for a settled state: an idle server, and a Redis that is not rehashing."""
 
 import time
 
@@ -6,13 +6,13 @@ import redis as redis_library
 
 from bench.load.server import Served
 
-# A server that takes less of its core than this, for so long, does nothing but wait.
+# A server is idle if it uses less than this share of its core for this time.
 QUIET_SHARE, QUIET_S = 0.05, 0.5
 SETTLE_S = 120.0
 
 
 def wait_until_quiet(served: Served) -> None:
-    """Returns once the server has nothing left to do; RuntimeError when it never comes to that."""
+    """Waits until the server is idle. Raises RuntimeError on timeout."""
     end_s = time.monotonic() + SETTLE_S
     while time.monotonic() < end_s:
         before_s = served.cpu_s
@@ -23,7 +23,7 @@ def wait_until_quiet(served: Served) -> None:
 
 
 def pack(port: int) -> None:
-    """Rewrites a Redis's AOF as one snapshot: what starts from it gets tables of their final size, none rehashing."""
+    """Rewrites a Redis's AOF as one snapshot; a start from it creates tables in their final size, without rehashing."""
     with redis_library.Redis(port=port) as client:
         client.bgrewriteaof()
         end_s = time.monotonic() + SETTLE_S
@@ -34,6 +34,6 @@ def pack(port: int) -> None:
 
 
 def rehashing(port: int, key: bytes) -> bool:
-    """Tells whether the table of a Redis's set is spread over two at this moment."""
+    """Returns whether the table of a Redis set is being rehashed."""
     with redis_library.Redis(port=port) as client:
         return "rehashing target" in str(client.execute_command("DEBUG", "HTSTATS-KEY", key))

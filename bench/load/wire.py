@@ -1,7 +1,7 @@
-"""Many clients on one event loop, one request in flight each: prepared bytes out, answers told by their length.
+"""Runs many clients on one event loop, each with one request in flight; responses are delimited by their length.
 
-Closed loop: a client sends its next request when it has its answer. Open loop: requests have intended times, and a
-latency counts from there, also when no client was free: it does not suffer from coordinated omission (Gil Tene).
+Closed loop: a client sends its next request after its response. Open loop: requests have intended times, and latencies
+count from these even if no client was free, so they do not suffer from coordinated omission (Gil Tene).
 """
 
 import asyncio
@@ -17,10 +17,11 @@ _HEAD_END, _LENGTH = b"\r\n\r\n", b"content-length: "
 
 @dataclass
 class Run:
-    """What is sent, and what came of it. `answer_bytes` 0: an HTTP answer, which says its length itself.
+    """The requests of a run, and its results.
 
-    `follow` makes a second request of a request's answer, where there is one to make; both together are one entry.
-    `latencies_s` and `ends_s` have an entry for each answer; `samples`: (number of the request, whole answer).
+    answer_bytes: length of a response; 0: an HTTP response, with its length in its head.
+    follow: builds a second request from a response, or returns None; both together count as one request.
+    latencies_s, ends_s: one entry per response. samples: (number of the request, whole response).
     """
 
     requests: Sequence[bytes]
@@ -37,12 +38,12 @@ class Run:
 
     @property
     def sample_every(self) -> int:
-        """Counts the requests from one kept answer to the next, at least 1."""
+        """Returns the number of requests per kept response, at least 1."""
         return max(1, len(self.requests) // _SAMPLES)
 
 
 class Client(asyncio.Protocol):
-    """Drives one connection: sends a request, collects its answer."""
+    """A connection that sends a request and collects its response."""
 
     def __init__(self, run: Run, answered: "Callable[[Client], None]", gone: Callable[[str], None]) -> None:
         self._run = run
@@ -55,17 +56,17 @@ class Client(asyncio.Protocol):
         self._since_s = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keeps the transport, and lets it buffer whatever is sent."""
-        # uvloop's transports are writable and not asyncio's.
+        """Stores the transport and lifts its buffer limit."""
+        # uvloop's transports are not instances of asyncio's.
         self._transport = cast(asyncio.WriteTransport, transport)
         self._transport.set_write_buffer_limits(high=1 << 30)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Ends the run with the reason."""
+        """Ends the run with the error."""
         self._gone(f"the connection was closed: {exc}")
 
     def send(self, number: int, since_s: float) -> None:
-        """Send a request whose time counts from `since_s`."""
+        """Sends a request whose latency counts from `since_s`."""
         run = self._run
         self._number, self._since_s, self._parts = number, since_s, []
         self._following = False
@@ -74,7 +75,7 @@ class Client(asyncio.Protocol):
         self._transport.write(run.requests[number])
 
     def data_received(self, data: bytes) -> None:
-        """Collects an answer's bytes and tells the run when it is whole."""
+        """Collects the bytes of a response and reports it to the run once it is complete."""
         if not self._left:
             data = self._begun(b"".join((*self._parts, data)))
             if not data:
@@ -86,7 +87,7 @@ class Client(asyncio.Protocol):
             self._finished()
 
     def _begun(self, data: bytes) -> bytes:
-        """Read an HTTP answer's head; empty when it is not whole yet, then it waits in `parts`."""
+        """Parses the head of an HTTP response; returns nothing, and keeps the data in `_parts`, if it is incomplete."""
         end = data.find(_HEAD_END)
         if end < 0:
             self._parts = [data]
@@ -125,9 +126,9 @@ def _nobody(_why: str) -> None:
 
 
 async def drive(run: Run, port: int, clients: int, go: Callable[[], None]) -> None:
-    """Connect, call `go` (which returns when the clock may start), send until the time is over or nothing is left.
+    """Connects, calls `go` (which returns when the clock may start), then sends until the time or the requests run out.
 
-    Raises RuntimeError with the first answer that is no success.
+    Raises RuntimeError with the first response that is not a success.
     """
     loop = asyncio.get_running_loop()
     load = Closed(run, loop) if run.rate is None else Open(run, loop)
@@ -146,7 +147,7 @@ async def drive(run: Run, port: int, clients: int, go: Callable[[], None]) -> No
 
 
 class _Load:
-    """What closed and open loop share: the end."""
+    """The common part of the closed and the open loop: how a run ends."""
 
     def __init__(self, run: Run, loop: asyncio.AbstractEventLoop) -> None:
         self.run = run
@@ -169,7 +170,7 @@ class _Load:
 
 
 class Closed(_Load):
-    """As many requests in flight as there are clients."""
+    """The closed loop: each client always has one request in flight."""
 
     def begin(self, clients: Sequence[Client]) -> None:
         """Sends each client's first request."""
@@ -177,7 +178,7 @@ class Closed(_Load):
             self._launch(client, time.perf_counter())
 
     def answered(self, client: Client) -> None:
-        """Sends the client's next request, and ends the run once the last is answered."""
+        """Sends the client's next request; ends the run after the last response."""
         self.flying -= 1
         now_s, run = time.perf_counter(), self.run
         if run.next < len(run.requests) and now_s - run.begin_s < run.seconds:
@@ -187,10 +188,10 @@ class Closed(_Load):
 
 
 class Open(_Load):
-    """Requests at intended times, one every 1 / rate seconds."""
+    """The open loop: requests at intended times, one every 1 / rate seconds."""
 
     def begin(self, clients: Sequence[Client]) -> None:
-        """Starts the clock that says when each request is due."""
+        """Starts the clock of the intended times."""
         self._idle = deque(clients)
         self._late: deque[float] = deque()
         assert self.run.rate is not None
@@ -214,7 +215,7 @@ class Open(_Load):
             self._launch(self._idle.popleft(), self._late.popleft())
 
     def answered(self, client: Client) -> None:
-        """Frees the client for a request that is due, and ends the run once the last is answered."""
+        """Frees the client for a request that is due; ends the run after the last response."""
         self.flying -= 1
         self._idle.append(client)
         self._send()

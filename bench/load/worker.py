@@ -1,4 +1,4 @@
-"""The bench's handle on its load process: one job at a time."""
+"""Controls the load process, one job at a time."""
 
 import json
 import subprocess
@@ -19,9 +19,9 @@ class Worker:
         self._streams = 0
 
     def run(self, served: Served, kind: str, **job: Any) -> dict[str, float]:
-        """What the job found, under `cpu_s` the server's processor time meanwhile, under `stream` that of its new ids.
+        """Runs a job; returns its result with the server's processor time (`cpu_s`) and the stream of its new ids.
 
-        Its new ids are new: every run has a stream of its own. RuntimeError: the load failed, or an answer was wrong.
+        Every run has its own stream, so its ids are new. Raises RuntimeError if the load failed or a verdict was wrong.
         """
         self._streams += 1
         self._say(json.dumps({"kind": kind, "port": served.port, "stream": self._streams, **job}))
@@ -35,7 +35,7 @@ class Worker:
 
     @property
     def runs(self) -> int:
-        """Counts the runs so far."""
+        """Returns the number of runs so far."""
         return self._streams
 
     def _say(self, line: str) -> None:
@@ -56,7 +56,7 @@ class Worker:
 
 @contextmanager
 def worker() -> Iterator[Worker]:
-    """A load process on its own core until left."""
+    """Runs a load process on its own core until the context exits."""
     command = [sys.executable, "-m", "bench.load.client"]
     pipe = subprocess.PIPE
     process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, preexec_fn=pinned(LOAD))

@@ -1,1 +1,1 @@
-"""Figures and their report."""
+"""The figures of the bench and their report."""

@@ -1,4 +1,4 @@
-"""What stands below the bench's picture: how its bars are read, and what its numbers rest on."""
+"""Captions of the bench's picture: how to read the bars, and the conditions of the measurement."""
 
 from bench.report.panels import OF_SECTIONS, Panel
 
@@ -10,7 +10,7 @@ _WHOLE = (
     "Claims are on disk before either side answers; Redis is asked in",
     "the fastest of the ways measured: MULTI with SADD, Lua, pipelined SET NX by a raw socket. Spark has all cores.",
 )
-# Of a run of one section alone, by the name under which a page quotes it.
+# Captions of runs of a single section, by the name under which a page quotes them.
 _SECTIONS = {
     "bench-kafka": (
         "One broker, which acknowledges from memory, shares the two cores;",
@@ -36,13 +36,13 @@ _SECTIONS = {
 
 
 def caption(first: Panel) -> tuple[str, str, str]:
-    """Gives three lines for a picture whose first panel this is."""
+    """Returns the three lines below a picture that begins with this panel."""
     names = [name for name, panels in OF_SECTIONS.items() if first in panels]
     second, third = _SECTIONS[names[0]] if names else _WHOLE
     return _HOW[0], f"{_HOW[1]} {second}", third
 
 
 def title(first: Panel) -> str:
-    """Gives the title of a picture whose first panel this is."""
+    """Returns the title of a picture that begins with this panel."""
     where = "" if first in OF_SECTIONS["bench-verifier"] else " on one core"
     return f"Oncegate{where}, beside what one would use instead"

@@ -1,4 +1,4 @@
-"""What a figure is, and its arithmetic: medians of interleaved runs, ratios, reaches, straight lines. Pure."""
+"""Figures and their arithmetic: medians of interleaved runs, ratios, reaches (targets), fitted lines."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -6,19 +6,20 @@ from fnmatch import fnmatchcase
 from statistics import median
 from typing import Any
 
-# In these units less is better.
+# Units in which less is better.
 _LESS = frozenset({"ms", "s", "ns", "bytes/id", "bytes"})
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured number, and a peer's in the same run. `ratio` says how many times better than the peer it is.
+    """A measured number, and a peer's in the same run.
 
-    `reach` is what was asked for: of the ratio where there is a peer, of the value where there is none.
-    `ok`: None where nothing was asked for. `ceiling`: the same work without what makes it hard, in the same unit.
-    `core_share`: processor time that the server took, by time: below 1 it did not have, or not need, its whole core.
-    `cpu_us`: processor time of the server for one request.
-    `runs`: every value that the median was taken of.
+    ratio: how many times better than the peer it is.
+    reach: the target, for the ratio if there is a peer, otherwise for the value. ok: None without a target.
+    ceiling: an upper bound for the value, measured on the same requests without the essential work, in the same unit.
+    core_share: the server's processor time per time; below 1 it did not get, or did not need, its whole core.
+    cpu_us: the server's processor time for one request.
+    runs: all values of which the median was taken.
     """
 
     name: str
@@ -38,15 +39,15 @@ class Figure:
 
     @property
     def less_is_better(self) -> bool:
-        """Tells whether a lower value is a better one, from the unit."""
+        """Returns whether a lower value is better, by the unit."""
         return self.unit in _LESS
 
     def against(self, peer: str, peer_value: float) -> "Figure":
-        """This figure beside a peer's."""
+        """Returns the figure compared with a peer's value."""
         return replace(self, peer=peer, peer_value=peer_value, ratio=ratio(self.value, peer_value, self.unit))
 
     def plain(self) -> dict[str, Any]:
-        """For JSON: rounded, without what nobody measured beyond the fixed members."""
+        """Returns the members for JSON: rounded, and without optional ones that were not measured."""
         members = {name: _rounded(value) for name, value in asdict(self).items()}
         return {name: value for name, value in members.items() if value not in (None, (), []) or name in _FIXED}
 
@@ -56,21 +57,21 @@ _FIXED = ("name", "value", "unit", "peer", "peer_value", "ratio", "reach", "ok")
 
 @dataclass(frozen=True)
 class Reach:
-    """What is asked of all figures whose name and peer fit the patterns; `peer` None: of the value itself."""
+    """The target of all figures whose name and peer match the patterns; `peer` None: a target of the value itself."""
 
     name: str
     peer: str | None
     reach: float
 
     def fits(self, figure: Figure) -> bool:
-        """Tells whether a figure is one of those that this names, by the patterns of its name and its peer's."""
+        """Returns whether the patterns match a figure's name and peer."""
         if (self.peer is None) != (figure.peer is None):
             return False
         return fnmatchcase(figure.name, self.name) and fnmatchcase(figure.peer or "", self.peer or "")
 
 
 def judged(figure: Figure, reaches: Sequence[Reach]) -> Figure:
-    """The figure with the first reach that fits it, and whether it gets there."""
+    """Returns the figure with the first reach that matches it, and whether it meets that."""
     reach = next((candidate for candidate in reaches if candidate.fits(figure)), None)
     if reach is None:
         return figure
@@ -81,12 +82,12 @@ def judged(figure: Figure, reaches: Sequence[Reach]) -> Figure:
 
 
 def unanswered(figures: Sequence[Figure], reaches: Sequence[Reach]) -> list[Reach]:
-    """The reaches that no figure fits: what they ask for was not measured, or is called otherwise by now."""
+    """Returns the reaches that match no figure: it was not measured, or has been renamed."""
     return [reach for reach in reaches if not any(reach.fits(figure) for figure in figures)]
 
 
 def read(members: Mapping[str, Any]) -> Figure:
-    """A figure as another part of the bench wrote it down; unknown members are left out, the ratio is made anew."""
+    """Returns a figure from its JSON members; ignores unknown ones and computes the ratio again."""
     fields = {name: value for name, value in members.items() if name in Figure.__dataclass_fields__}
     fields["runs"] = tuple(fields.get("runs", ()))
     figure = Figure(**fields)
@@ -96,15 +97,18 @@ def read(members: Mapping[str, Any]) -> Figure:
 
 
 def ratio(value: float, peer_value: float, unit: str) -> float | None:
-    """How many times better: of rates value over peer, of times and bytes peer over value; None against zero."""
+    """Returns how many times better the value is: value / peer for rates, peer / value for times and bytes.
+
+    None if the divisor is zero.
+    """
     better, worse = (peer_value, value) if unit in _LESS else (value, peer_value)
     return better / worse if worse else None
 
 
 def interleaved(runs: int, named: Mapping[str, Callable[[], Mapping[str, float]]]) -> dict[str, dict[str, Any]]:
-    """Each work once a round, for some rounds: the median of every member, and under `runs` all rates.
+    """Runs each job once per round; returns the median of every member, and all rates as `runs`.
 
-    Interleaved, so that what else the machine does meets all of them alike.
+    The jobs are interleaved, so that other load on the machine affects all of them alike.
     """
     measured: dict[str, list[Mapping[str, float]]] = {name: [] for name in named}
     for _ in range(runs):
@@ -119,9 +123,9 @@ def _medians(rows: Sequence[Mapping[str, float]]) -> dict[str, Any]:
 
 
 def worse(figures: Sequence[Figure], before: Sequence[Figure], by: float) -> list[tuple[Figure, Figure]]:
-    """The figures that are worse than before by more than the share `by`, each with the one before.
+    """Returns the figures that are worse than before by more than the fraction `by`, each with the earlier one.
 
-    Beside a peer the ratios are compared, since another day's machine is another machine; else the values.
+    Compares ratios if there is a peer, since the machine differs from day to day; otherwise values.
     """
     earlier_by_name = {(earlier.name, earlier.peer): earlier for earlier in before}
     pairs = [(now, earlier_by_name[now.name, now.peer]) for now in figures if (now.name, now.peer) in earlier_by_name]
@@ -135,9 +139,9 @@ def _gain(now: Figure, before: Figure) -> float:
 
 
 def line(places: Sequence[float], values: Sequence[float]) -> tuple[float, float]:
-    """The straight line through the points by least squares: (value at zero, rise per place).
+    """Fits a straight line by least squares; returns (value at zero, slope).
 
-    One point, or points at one place, give a level line through their mean.
+    Points at a single place give a horizontal line through their mean.
     """
     count = len(places)
     mean_place, mean_value = sum(places) / count, sum(values) / count
@@ -150,13 +154,13 @@ def line(places: Sequence[float], values: Sequence[float]) -> tuple[float, float
 
 
 def extrapolated(places: Sequence[float], values: Sequence[float], place: float) -> float:
-    """What the line through the points says of a place beyond them."""
+    """Returns the value of the fitted line at a place outside the points."""
     at_zero, rise = line(places, values)
     return at_zero + rise * place
 
 
 def number(value: float) -> str:
-    """Three digits, with k and M where it is large."""
+    """Formats a number with three digits, and k, M or G if it is large."""
     for size, letter in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
         if abs(value) >= size:
             return f"{value / size:.3g}{letter}"

@@ -1,4 +1,4 @@
-"""What the bench's picture shows: one panel for each kind of work, few rows in each, the peer named beside."""
+"""The content of the bench's picture: a panel for each kind of work, with a few rows that name the peer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ _HALF = "open loop at half of *peak"
 
 @dataclass(frozen=True)
 class Row:
-    """Says what a bar's label is, and which figures it may show, by the patterns of a name and of a peer."""
+    """A bar: its label, and the patterns for name and peer of the figures that it may show."""
 
     label: str
     name: str
     peer: str | None = None
 
     def shown(self, figures: Sequence[Figure]) -> Figure | None:
-        """The figure that fits, beside the strongest of the peers that fit; None where nothing was measured."""
+        """Returns the matching figure, compared with the best of the matching peers; None if none was measured."""
         fitting = [figure for figure in figures if fnmatchcase(figure.name, self.name) and self._fits(figure)]
         return min(fitting, key=lambda figure: figure.ratio or 0.0) if fitting else None
 
@@ -33,13 +33,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Panel:
-    """Holds a title and the rows below it: all beside a peer, or all times in milliseconds."""
+    """A title and its rows, which are either all comparisons with a peer or all times in milliseconds."""
 
     title: str
     rows: tuple[Row, ...]
 
     def shown(self, figures: Sequence[Figure]) -> list[tuple[str, Figure]]:
-        """Label and figure of each row that was measured."""
+        """Returns label and figure of each row that was measured."""
         labelled = [(row.label, row.shown(figures)) for row in self.rows]
         return [(label, figure) for label, figure in labelled if figure is not None]
 
@@ -166,7 +166,7 @@ TIMES = Panel(
         Row("forgetting a million ids", "retire a bucket of * ids"),
     ),
 )
-# By the name under which a page quotes the run: what its picture shows, and nothing that another section measures.
+# The panels of a run of a single section, by the name under which a page quotes it.
 OF_SECTIONS = {
     "bench-kafka": KAFKA_PANELS,
     "bench-redis": REDIS_PANELS,

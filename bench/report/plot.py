@@ -1,6 +1,6 @@
-"""The bench's picture: how many times as fast as its peer each kind of work is, and below it the latencies.
+"""Draws the bench's picture: the speed of each kind of work relative to its peer, and below it the latencies.
 
-Made to be read at a width of 800 pixels by somebody who does not know the bench: `panels` says what is shown.
+The picture must be readable at a width of 800 pixels without knowledge of the bench. `panels` defines its content.
 """
 
 from collections.abc import Sequence
@@ -11,16 +11,16 @@ from bench.report.captions import caption, title
 from bench.report.figures import Figure, number
 from bench.report.panels import OF_SECTIONS, PANELS, TIMES, Panel
 
-_WIDTH, _ROW, _HEAD, _TITLE_ROOM = 8.0, 0.27, 0.62, 0.28  # inches: a row's height; a panel's without its rows
-_LEFT, _RIGHT = 0.25, 0.70  # of the width, where bars lie: labels are left of them, numbers right
+_WIDTH, _ROW, _HEAD, _TITLE_ROOM = 8.0, 0.27, 0.62, 0.28  # inches: height of a row, and of a panel without its rows
+_LEFT, _RIGHT = 0.25, 0.70  # extent of the bars as fractions of the width: labels left, numbers right
 _TOP, _BOTTOM = 0.5, 1.2  # inches: for the title and for the caption
-# Colours that the colour-blind can tell apart too: the aim reached, the aim missed, no aim.
+# Colours that colour-blind readers can distinguish: target met, target missed, no target.
 _REACHED, _MISSED, _NO_AIM = "#1b7f8c", "#d9711c", "#8a94a6"
 _ALL = (*PANELS, *(panel for panels in OF_SECTIONS.values() for panel in panels), TIMES)
 
 
 def draw(figures: Sequence[Figure], path: Path) -> None:
-    """Writes the picture as PNG; where there is nothing to show, there is none afterwards."""
+    """Writes the picture as PNG; if there is nothing to show, removes an earlier one."""
     path.unlink(missing_ok=True)
     if not _shown(figures):
         return
@@ -32,7 +32,7 @@ def draw(figures: Sequence[Figure], path: Path) -> None:
 
 
 def picture(figures: Sequence[Figure]) -> Any:
-    """A canvas of matplotlib with a panel for each kind of work of which something was measured."""
+    """Returns a matplotlib canvas with a panel for each kind of work with a measured figure."""
     from matplotlib.figure import Figure as Canvas
 
     panels = _shown(figures)
@@ -53,7 +53,7 @@ def picture(figures: Sequence[Figure]) -> Any:
 
 
 def _shown(figures: Sequence[Figure]) -> list[tuple[Panel, list[tuple[str, Figure]]]]:
-    """Each panel of which something was measured, with its rows."""
+    """Returns each panel with a measured figure, and its rows."""
     return [(panel, rows) for panel in _ALL if (rows := panel.shown(figures))]
 
 
@@ -70,7 +70,7 @@ def _frame(axes: Any, panel: Panel, labels: Sequence[str]) -> None:
 
 
 def _limits(figures: Sequence[Figure]) -> tuple[float, float]:
-    """The places on the axis that all panels beside a peer share."""
+    """Returns the limits of the axis shared by all panels with peers."""
     bounds = [bound for figure in figures for bound in (figure.ratio, figure.reach) if bound]
     return min([0.5, *bounds]) / 1.3, max([10.0, *bounds]) * 1.3
 
@@ -111,14 +111,14 @@ def _aim(axes: Any, place: int, figure: Figure) -> None:
 
 
 def _said(axes: Any, place: int, first: str, second: str) -> None:
-    """Writes a row's numbers right of the bars."""
+    """Writes a row's numbers to the right of the bars."""
     across = axes.get_yaxis_transform()
     axes.text(1.13, place, first, transform=across, fontsize=9.5, fontweight="bold", ha="right", va="center")
     axes.text(1.16, place, second, transform=across, fontsize=8.5, color="#444444", va="center")
 
 
 def _words(canvas: Any, height: float, first: Panel) -> None:
-    """The title, and what the colours, the mark and the line mean."""
+    """Draws the title and the legend of colours, mark and line."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

@@ -1,4 +1,7 @@
-"""What is asked of each figure: one table, tried from the top. Times and bytes are to stay below, all else above."""
+"""The table of reaches, the targets of figures; the first match applies.
+
+A target is a maximum for times and bytes, and a minimum for everything else.
+"""
 
 from bench.report.figures import Reach
 
@@ -12,7 +15,7 @@ DIRECT = "redis-py, asyncio, SET NX"
 CONFLUENT = "confluent-kafka, transactions, produce"
 SPARK_SINK = "Spark's own Kafka sink, at least once"
 NO_TRACES = "without OpenTelemetry's variables"
-# What one would write instead of `oncegate verify`, by the names that bench.load.anti_joins takes.
+# Alternatives to `oncegate verify`, by their names in bench.load.anti_joins.
 ANTI_JOINS = {"duckdb": "DuckDB, anti-joins of a dump", "pyarrow": "pyarrow, anti-joins of a dump"}
 CONFLUENT_BATCHES = "confluent-kafka, transactions, produce_batch"
 

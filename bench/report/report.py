@@ -1,4 +1,4 @@
-"""What a run of the bench leaves: result.json, result.md (which documents quote), result.png, a table to read."""
+"""Writes the report of a run: result.json, result.md (which pages quote), result.png, and a table on the terminal."""
 
 import json
 import os
@@ -17,12 +17,12 @@ from bench.report.figures import Figure, number, worse
 from bench.report.plot import draw
 
 _COLUMNS = ("what", "value", "p50 / p99 ms", "µs of core", "beside")
-# Parts of a cell: between peers, before a peer's value, before the value that was aimed at.
+# Separators within a cell: between peers, before a peer's value, before the target.
 _NEXT, _OF, _REACH = "<br>", ": ", ", reach "
 _VALUE = re.compile(r"(\S+(?: [kMG](?= |$))?)(?: (.*))?")
 
 
-# Less than this is what a run differs by from itself.
+# Smaller differences are within the variation between runs.
 _WORSE_BY = 0.1
 # The pages that quote earlier runs.
 QUOTED = Path("docs/figures")
@@ -30,12 +30,12 @@ _SIZES = {"G": 1e9, "M": 1e6, "k": 1e3}
 
 
 def before() -> str:
-    """The pages that quote earlier runs, one after another."""
+    """Returns the text of all pages that quote earlier runs."""
     return "\n".join(page.read_text() for page in sorted(QUOTED.glob("*.md")))
 
 
 def write(figures: Sequence[Figure], out: Path, command: str, seconds: float, earlier: str) -> None:
-    """All files of one run. `earlier`: pages that quote earlier ones, whose better figures are listed."""
+    """Writes all files of a run. `earlier`: text of pages with earlier figures; those that were better are listed."""
     out.mkdir(parents=True, exist_ok=True)
     (out / "result.json").write_text(json.dumps([figure.plain() for figure in figures], indent=1) + "\n")
     (out / "result.md").write_text(markdown(figures, command, seconds) + what_is_worse(figures, quoted(earlier)))
@@ -43,7 +43,7 @@ def write(figures: Sequence[Figure], out: Path, command: str, seconds: float, ea
 
 
 def markdown(figures: Sequence[Figure], command: str, seconds: float) -> str:
-    """The figures as one table, a row for each name, without empty columns; above it the command and the machine."""
+    """Returns the command and the machine, then a table of the figures, a row per name, without empty columns."""
     rows = [cells(group) for group in _by_name(figures)]
     kept = [place for place, _ in enumerate(_COLUMNS) if any(row[place] for row in rows)]
     head = [[_COLUMNS[place] for place in kept], ["---"] * len(kept)]
@@ -61,7 +61,7 @@ def _by_name(figures: Sequence[Figure]) -> list[list[Figure]]:
 
 
 def quoted(page: str) -> list[Figure]:
-    """The figures of a page's tables that have this report's columns; values have three digits there."""
+    """Parses the figures in a page's tables with this report's columns; their values have three digits."""
     quotes = []
     for row in _rows(page):
         value, unit = _measured(row["value"].partition(_REACH)[0])
@@ -76,7 +76,7 @@ def quoted(page: str) -> list[Figure]:
 
 
 def _rows(page: str) -> list[dict[str, str]]:
-    """The cells of each row below a head of this report, by their columns."""
+    """Returns the cells of each row below a head of this report, by column."""
     rows, head = [], []
     for line in page.splitlines():
         texts = [cell.strip() for cell in line.removeprefix("|").removesuffix("|").split("|")]
@@ -102,7 +102,7 @@ def _value(text: str) -> float:
 
 
 def what_is_worse(figures: Sequence[Figure], before: Sequence[Figure]) -> str:
-    """A paragraph that names each figure that is worse than before by more than a tenth, and both numbers."""
+    """Returns a paragraph with each figure that is more than a tenth worse than before, and both numbers."""
     pairs: dict[str, list[str]] = {}
     for now, earlier in worse(figures, before, _WORSE_BY):
         beside = f"beside {now.peer} " if now.peer else ""
@@ -119,14 +119,14 @@ def _shown(figure: Figure) -> str:
 
 
 def machine() -> str:
-    """Processor, cores, memory, system, day, load (over 15 minutes): what figures depend on."""
+    """Describes the machine: processor, cores, memory, system, date, load over 15 minutes."""
     model = platform.processor() or "unknown processor"
     for text in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else ():
         if text.startswith("model name"):
             model = text.split(":", 1)[1].strip()
             break
     memory = psutil.virtual_memory().total / 2**30
-    # The day a person reads, not a time that anything depends on.
+    # The date is for readers; nothing depends on it.
     day = datetime.fromtimestamp(psutil.Process().create_time(), UTC).date()
     shown = f"{model}, {len(os.sched_getaffinity(0))} cores, {memory:.0f} GiB, Linux {platform.release()}, {day}"
     return f"{shown}, load average {os.getloadavg()[2]:.1f}"
@@ -137,7 +137,7 @@ def _row(texts: Sequence[str]) -> str:
 
 
 def cells(figures: Sequence[Figure]) -> list[str]:
-    """The figures of one name, alone and beside each peer, as the cells of a row."""
+    """Returns the cells of a row: the figures of one name, alone and compared with each peer."""
     first = figures[0]
     alone = next((figure for figure in figures if figure.peer is None), replace(first, peer=None, reach=None))
     value = f"{number(first.value)} {first.unit}".rstrip() + _reach(alone)
@@ -153,14 +153,14 @@ def _peer(figure: Figure) -> str:
 
 
 def _reach(figure: Figure) -> str:
-    """The value that was aimed at, and whether it was reached."""
+    """Returns the target and whether it was met; empty without a target."""
     if not figure.reach:
         return ""
     return f"{_REACH}{number(figure.reach)}{'×' if figure.peer else ''} {'ok' if figure.ok else 'missed'}"
 
 
 def show(figures: Sequence[Figure], console: Console) -> None:
-    """The same table on the terminal."""
+    """Prints the table on the terminal."""
     table = Table(*_COLUMNS)
     for group in _by_name(figures):
         judgements = [bool(figure.ok) for figure in group if figure.reach]
@@ -170,7 +170,7 @@ def show(figures: Sequence[Figure], console: Console) -> None:
 
 
 def last_line(figures: Sequence[Figure], out: Path) -> str:
-    """How many reaches were met."""
+    """Returns a line with the number of reaches that were met."""
     with_reach = [figure for figure in figures if figure.reach]
     met = sum(bool(figure.ok) for figure in with_reach)
     return f"bench: {met} of {len(with_reach)} reaches met, {len(figures)} figures in {out / 'result.json'}"

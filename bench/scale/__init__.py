@@ -1,1 +1,1 @@
-"""One process with hundreds of millions of ids."""
+"""Measures one process with hundreds of millions of ids."""

@@ -1,9 +1,9 @@
-"""Runs `make scale`: the engine with its log ledger, in one process, from nothing to 100 million ids and more.
+"""Runs `make scale`: the engine with its log ledger, in one process, from zero to 100 million ids or more.
 
-Requests of 10,000 ids, 90 % new, 8 % recent, 2 % old, each claimed and completed, durable; some requests under way at
-a time, as a gateway has them. Every verdict is checked. Then a gateway is started on what was left, and its first
-answer awaited. The figure for a billion is extrapolated from what was measured: `--ids 300_000_000`. Writes
-out/scale/, and with other numbers of ids out/scale-300M/ and the like.
+Requests of 10,000 ids (90 % new, 8 % recent, 2 % old) are claimed and completed durably, several in flight at a time,
+as in a gateway. Every verdict is checked. Then a gateway is started on the resulting folder and timed until its first
+answer. Figures for a billion ids are extrapolated from the measurement, e.g. with `--ids 300_000_000`. Writes
+out/scale/, or for other numbers of ids out/scale-300M/ and the like.
 """
 
 import argparse
@@ -38,27 +38,26 @@ from oncegate.runtime.process import collect_seldom, keep_freed_memory, leave_ou
 OUT = Path("out")
 IDS, BATCH = 100_000_000, 10_000
 WINDOWS = 100
-# Requests under way: enough that one is decided while another is synced.
+# Requests in flight: enough that one is decided while another is synced.
 FLIGHT = 8
 
 
 class Quiet:
-    """An observer that counts what happened, by name."""
+    """An observer that counts events by name."""
 
     def __init__(self) -> None:
         self._seen: Counter[str] = Counter()
 
     def event(self, name: str, /, **fields: object) -> None:
-        """Counts an event by its name."""
         self._seen[name] += 1
 
     def rounds(self) -> int:
-        """How often ids have left memory."""
+        """Returns how often ids have left memory."""
         return self._seen["evicted"]
 
 
 async def grow(folder: Path, options: argparse.Namespace, bar: Progress) -> list[Window]:
-    """Ids from none to the number asked for; what each window of them cost."""
+    """Grows from zero to the requested number of ids; returns the cost of each window."""
     limits = Limits() if options.hot_ids is None else replace(Limits(), hot_ids=options.hot_ids)
     task, observer = bar.add_task("ids", total=options.ids), Quiet()
     async with (
@@ -76,14 +75,14 @@ async def grow(folder: Path, options: argparse.Namespace, bar: Progress) -> list
 
 
 def restart(folder: Path) -> float:
-    """Seconds from the start of a gateway's process until it answers, every id known."""
+    """Returns the seconds from the start of a gateway process until it answers with every id loaded."""
     begin = time.perf_counter()
     with gateway(folder, core=None):
         return time.perf_counter() - begin
 
 
 def reading_s(folder: Path) -> float:
-    """Seconds that a byte of a filter takes at a start: all there are, read and checked."""
+    """Returns the seconds per byte to load filters at a start, measured by reading and checking all of them."""
     begin, size_bytes = time.perf_counter(), 0
     for path in folder.rglob("*.filter"):
         data = path.read_bytes()
@@ -93,7 +92,7 @@ def reading_s(folder: Path) -> float:
 
 
 def measure(folder: Path, options: argparse.Namespace, console: Console) -> tuple[list[Window], float, float]:
-    """The windows, the restart, and what a filter's byte takes there. In a process like the one that serves."""
+    """Returns the windows, the restart's seconds, and the seconds per filter byte; set up like a serving process."""
     keep_freed_memory()
     warm_up()
     collect_seldom()
@@ -105,12 +104,12 @@ def measure(folder: Path, options: argparse.Namespace, console: Console) -> tupl
 
 
 def out_of(ids: int) -> Path:
-    """Where the results of a run stand: of another number of ids than the usual beside it."""
+    """Returns the folder for the results of a run; other numbers of ids than the default have their own."""
     return OUT / ("scale" if ids == IDS else f"scale-{ids // 1_000_000}M")
 
 
 def main() -> int:
-    """Measures one life of the engine in a temporary folder, which it removes, and writes the report."""
+    """Measures the engine in a temporary folder, which it removes, and writes the report."""
     parser = argparse.ArgumentParser(prog="bench.scale", description=__doc__)
     parser.add_argument("--ids", type=int, default=IDS, help="how many are asked for in all  [default: 100_000_000]")
     parser.add_argument("--batch", type=int, default=BATCH, help="ids a request")

@@ -1,4 +1,4 @@
-"""The load of `bench.scale` in the gateway's own process: claims and completes, checks, measures window by window."""
+"""The load of `bench.scale`, in the gateway's process: claims, completes, checks verdicts, measures each window."""
 
 import asyncio
 import time
@@ -16,20 +16,20 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.requests import ClaimRequest
 
-# Writers that are done within milliseconds. A claim stays in memory for two leases: at the default of 30 s and two
-# million ids a second that would be more ids than the setting lets stay there.
+# A short lease, since claims are completed within milliseconds. A claim stays in memory for two leases. At the default
+# of 30 s and two million ids per second, that would exceed the configured number of ids in memory.
 LEASE_MS = 1_000
-# Which part of what was asked for is old while nothing has left memory yet: the first quarter.
+# While no id has left memory, the first quarter of the ids counts as old.
 _OLD_PART = 4
-# An id's fingerprint in an archive, and nothing else.
+# Size of an id in an archive: its fingerprint.
 ARCHIVED_BYTES = 16
 
 
 class Load:
-    """Sends requests to the default namespace and counts what they cost."""
+    """Sends requests to the default namespace and measures their cost."""
 
     def __init__(self, gateway: Gateway, folder: Path, batch: int, seed: int, rounds: Callable[[], int]) -> None:
-        """`rounds`: how often ids have left memory."""
+        """Creates the load. `rounds`: returns how often ids have left memory."""
         self._gateway = gateway
         self._folder = folder
         self._rounds = rounds
@@ -41,7 +41,7 @@ class Load:
         self.asked = 0
 
     async def run(self, ids: int, flight: int) -> Window:
-        """Ask for so many ids, `flight` requests at a time; the window they were."""
+        """Claims and completes `ids` ids with `flight` requests in flight; returns the window."""
         left = iter(range(-(-ids // self._batch)))
         begin, cpu = time.perf_counter(), time.process_time()
         await asyncio.gather(*(self._client(left) for _ in range(flight)))
@@ -70,17 +70,17 @@ class Load:
         self.asked += len(request.ids)
 
     def _old_below(self) -> int:
-        """Ids that left memory; where none has, the first quarter of those that are done."""
+        """Returns the number of ids that left memory or, if none has, a quarter of the done ids."""
         cold = self._gateway.namespace("default").home.counters()["cold_ids"]
         return min(self._settled.below, cold or self._settled.below // _OLD_PART)
 
     def _written(self) -> int:
-        """What was written to files since this was asked last."""
+        """Returns the bytes written to files since the last call."""
         before, self._written_before = self._written_before, written_bytes()
         return self._written_before - before
 
     def window(self, seconds: float, cpu_s: float = 0.0, ids: int = 0) -> Window:
-        """What stands now, and what the last window took."""
+        """Returns the current state and the cost of the last window."""
         counters = self._gateway.namespace("default").home.counters()
         pauses_ms = np.array(self._pauses_s or [0.0]) * 1_000
         self._pauses_s = []
@@ -106,7 +106,7 @@ class Load:
 
 
 def written_bytes() -> int:
-    """What this process has written to files so far."""
+    """Returns the bytes that this process has written to files so far."""
     return int(psutil.Process().io_counters().write_chars)
 
 
@@ -118,7 +118,7 @@ def _check(verdicts: "np.ndarray[tuple[int], np.dtype[np.uint8]]", request: Requ
 
 
 def anonymous_bytes() -> int:
-    """Memory of this process that no file stands behind; of mapped files the system can let go at any time."""
+    """Returns the process's anonymous memory; pages of mapped files are excluded, since the system can drop them."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("RssAnon:"):
             return int(line.split()[1]) * 1_024
@@ -126,7 +126,7 @@ def anonymous_bytes() -> int:
 
 
 def disk_bytes(folder: Path, counts: Callable[[Path], bool]) -> int:
-    """What the files below it take that count, in whole blocks; files may go meanwhile."""
+    """Returns the disk usage of files below a folder that `counts` selects, in whole blocks; tolerates deletions."""
     total = 0
     for path in folder.rglob("*"):
         try:
@@ -137,5 +137,5 @@ def disk_bytes(folder: Path, counts: Callable[[Path], bool]) -> int:
 
 
 def is_of_runs(path: Path) -> bool:
-    """Runs and their filters; archives stand in files as the saved index does."""
+    """Returns whether a file belongs to a run (or its filter); archives are in files like the snapshot's."""
     return path.parent.name == "runs"

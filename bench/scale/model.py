@@ -1,13 +1,14 @@
-"""What a billion ids would cost, from what the windows of a run did: a model with two prices, and how well it fits.
+"""Estimates the cost of a billion ids from the windows of a run, by a model with two prices; reports how well it fits.
 
-A straight line through the windows' costs is no model: what stays in memory is bounded, so an id's own cost levels off.
-What does grow is how often an id is written anew, by merges of at most four runs: with r runs some r-th root of the
-number of rounds (Dayan, Athanassoulis and Idreos, "Monkey", SIGMOD 2017, 3), here counted by the policy itself. So:
+A straight line through the windows' costs would be wrong: the number of ids in memory is bounded, so the cost of an id
+levels off. The number of times that an id is rewritten does grow, by merges of at most four runs: with r runs, as the
+r-th root of the number of rounds (Dayan, Athanassoulis and Idreos, "Monkey", SIGMOD 2017, 3). Here the merge policy
+itself counts it. Hence:
 
     seconds = each * ids + byte * bytes written
 
-The two prices are found by least squares over the windows in which ids left memory, each of which says how many bytes
-it wrote. It holds as long as the runs that old ids are looked up in fit the system's page cache beside all else.
+The two prices are fitted by least squares over the windows in which ids left memory; each window records the bytes
+written. The model holds while the runs in which old ids are looked up fit into the system's page cache.
 """
 
 from collections.abc import Sequence
@@ -25,32 +26,32 @@ F64 = NDArray[np.float64]
 
 
 class Measured(Protocol):
-    """What is needed of a window: its ids, what they took, and what was written meanwhile."""
+    """The parts of a window that the model needs."""
 
     @property
     def window_ids(self) -> int:
-        """Counts the ids asked for within the window."""
+        """Returns the number of ids requested in the window."""
 
     @property
     def written_bytes(self) -> int:
-        """Counts the bytes written to disk within the window."""
+        """Returns the bytes written to disk in the window."""
 
 
 @dataclass(frozen=True)
 class Prices:
-    """Seconds an id and a byte written; `residual`: of a window, the root of the mean square as a share of the mean."""
+    """Seconds per id and per written byte. `residual`: the windows' root-mean-square error relative to their mean."""
 
     each_s: float
     byte_s: float
     residual: float
 
     def seconds(self, ids: float, size_bytes: float) -> float:
-        """Returns what so many ids and written bytes cost."""
+        """Returns the cost of ids and written bytes in seconds."""
         return self.each_s * ids + self.byte_s * size_bytes
 
 
 def fitted(windows: Sequence[Measured], seconds: Sequence[float]) -> Prices:
-    """The prices that come nearest to these windows, neither below zero. ValueError: there are no windows."""
+    """Fits non-negative prices to the windows. Raises ValueError without windows."""
     if not windows:
         raise ValueError("nothing can be fitted to no windows")
     took = np.array(seconds)
@@ -65,7 +66,7 @@ def fitted(windows: Sequence[Measured], seconds: Sequence[float]) -> Prices:
 
 def _least_squares(amounts: F64, took: F64, used: list[int]) -> F64:
     prices = np.zeros(2)
-    # Ids and bytes differ by orders of magnitude.
+    # Scaled, since ids and bytes differ by orders of magnitude.
     scale = np.maximum(amounts.max(axis=0), 1)[used]
     prices[used] = np.linalg.lstsq(amounts[:, used] / scale, took, rcond=None)[0] / scale
     return prices
@@ -76,8 +77,10 @@ def _residual(amounts: F64, took: F64, prices: F64) -> float:
 
 
 def record_writes(ids: int, round_ids: int) -> int:
-    """How many records are written to runs until so many ids have left memory, `round_ids` at a time: each when it
-    leaves, and again at each merge that takes it along."""
+    """Returns the number of records written to runs until `ids` ids have left memory, `round_ids` at a time.
+
+    A record is written when its id leaves memory, and again by each merge that includes it.
+    """
     sizes: list[int] = []
     total = 0
     for _ in range(ids // max(1, round_ids)):
@@ -92,8 +95,10 @@ def record_writes(ids: int, round_ids: int) -> int:
 
 @dataclass(frozen=True)
 class Growth:
-    """What a run did: `ids` different ones among `asked`, of which `cold_ids` left memory in `rounds` rounds; what it
-    wrote to files in all."""
+    """The totals of a run.
+
+    `asked` requested ids contained `ids` distinct ones, of which `cold_ids` left memory in `rounds` rounds.
+    """
 
     asked: int
     ids: int
@@ -102,20 +107,20 @@ class Growth:
     written_bytes: int
 
     def run_bytes_at(self, ids: int) -> int:
-        """Bytes of records written to runs until there are so many different ids, of which as many are in memory."""
+        """Returns the bytes written to runs until there are `ids` distinct ids, as many in memory as in this run."""
         if not self.rounds:
             return 0
         cold_ids = max(0, ids - (self.ids - self.cold_ids))
         return RECORD_BYTES * record_writes(cold_ids, max(1, self.cold_ids // self.rounds))
 
     def bytes_at(self, ids: int) -> float:
-        """Bytes written in all: those of runs, and of each id as many others as here."""
+        """Returns all bytes written: those of runs, and for each id as many others as in this run."""
         others = max(0, self.written_bytes - self.run_bytes_at(self.ids)) / self.ids
         return self.run_bytes_at(ids) + others * ids
 
 
 def seconds_at(ids: int, prices: Prices, growth: Growth) -> float:
-    """What a run to so many different ids takes; no less than its merges take at the rate that they may write at."""
+    """Returns the seconds of a run to `ids` distinct ids, at least those of its merges at their limited write rate."""
     lookups = ids * growth.asked / growth.ids
     merging_s = growth.run_bytes_at(ids) / Limits().merge_bytes_per_second
     return max(prices.seconds(lookups, growth.bytes_at(ids)), merging_s)

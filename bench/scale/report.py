@@ -1,4 +1,4 @@
-"""What `bench.scale` says: figures from its windows, the line to a billion ids, the picture. Measures nothing."""
+"""Reports the windows of `bench.scale`: figures, the extrapolation to a billion ids, and the picture."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -10,9 +10,9 @@ from bench.report.figures import Figure, Reach, judged, line
 from bench.scale.model import Growth, fitted, seconds_at
 
 BILLION = 1_000_000_000
-# The windows before this part of the run are not fitted to: caches, files and the table are still small.
+# Windows in the first part of the run are not fitted, since caches, files and the table are still small.
 LINE_FROM = 0.3
-# From fewer ids nothing can be said of a billion.
+# Runs with fewer ids are not extrapolated to a billion.
 LINE_IDS = 50_000_000
 
 REACHES = (
@@ -25,12 +25,13 @@ REACHES = (
 
 @dataclass(frozen=True)
 class Window:
-    """A stretch of the run. `asked`: ids in all requests so far; `ids`: different ones; `hot_ids` in memory.
+    """A section of the run.
 
-    `memory_bytes`: anonymous memory of the process, of it `filter_bytes` for filters and fences.
-    `cold_disk_bytes`: of `disk_bytes`, archives and runs; the rest is entries and the saved index. `written_bytes`: to
-    any file, by this window's end less its beginning. `rounds`: how often ids left memory so far.
-    `longest_ms`, `p99_ms`, `p50_ms`: of one call, durable.
+    asked: ids in all requests so far. ids: distinct ones. hot_ids: those in memory.
+    memory_bytes: anonymous memory of the process, including `filter_bytes` of filters and fences.
+    disk_bytes: includes `cold_disk_bytes` of archives and runs; the rest is entries and the snapshot.
+    written_bytes: bytes written to any file during the window. rounds: how often ids left memory so far.
+    longest_ms, p99_ms, p50_ms: duration of one durable call.
     """
 
     asked: int
@@ -51,17 +52,17 @@ class Window:
     rounds: int = 0
 
     def plain(self) -> dict[str, Any]:
-        """Returns the fields as JSON has them."""
+        """Returns the fields for JSON."""
         return asdict(self)
 
 
 def reached(figure: Figure) -> Figure:
-    """The figure with what was asked of it."""
+    """Returns the figure with its reach."""
     return judged(figure, REACHES)
 
 
 def figures(windows: Sequence[Window], restart_s: float, filter_byte_s: float = 0.0) -> list[Figure]:
-    """What was measured, then what it says of a billion ids. `filter_byte_s`: what it takes to read a filter's byte."""
+    """Returns the measured figures, then those for a billion ids. `filter_byte_s`: seconds to read a filter's byte."""
     start, end, run = windows[0], windows[-1], windows[1:]
     seconds, cpu_s = sum(window.seconds for window in run), sum(window.cpu_s for window in run)
     hot = hot_bytes(windows)
@@ -90,9 +91,9 @@ def figures(windows: Sequence[Window], restart_s: float, filter_byte_s: float = 
 
 
 def hot_bytes(windows: Sequence[Window]) -> float:
-    """Memory of an id in memory: the median over the later windows in which all ids were there.
+    """Returns the memory of an id in memory: the median over the later windows in which all ids were in memory.
 
-    The median, since memory is taken for a while where ids begin to leave, or the index is saved.
+    The median excludes temporary peaks, when ids begin to leave memory or a snapshot is written.
     """
     all_hot = [window for window in windows[1:] if not window.cold_ids] or list(windows[1:2])
     later = all_hot[len(all_hot) // 2 :]
@@ -100,10 +101,9 @@ def hot_bytes(windows: Sequence[Window]) -> float:
 
 
 def cold_bytes(windows: Sequence[Window], hot: float) -> tuple[float, float] | None:
-    """Memory of an id that left it, and what leaving takes whatever their number: a line through what is left of the
-    memory without the process, and without the slots, of which the table keeps as many as it once had.
+    """Returns the memory per id that left memory, and a constant part; None if no id has left.
 
-    None when none has left.
+    Fits a line to the memory without that of the process and of the table's slots, whose number never shrinks.
     """
     rest: list[tuple[int, float]] = []
     slots = 0
@@ -118,12 +118,12 @@ def cold_bytes(windows: Sequence[Window], hot: float) -> tuple[float, float] | N
 
 
 def entry_bytes(windows: Sequence[Window]) -> int:
-    """Disk of entries and saved index at its fullest: it rises until it is collected, and then begins again."""
+    """Returns the maximum disk of entries and snapshot, which grows until each compaction."""
     return max(window.disk_bytes - window.cold_disk_bytes for window in windows)
 
 
 def rates_at_a_billion(windows: Sequence[Window]) -> list[Figure]:
-    """By `bench.scale.model`, with its prices and how far its windows are from it: of time, and of processor time."""
+    """Extrapolates time and processor time by `bench.scale.model`, with its prices and its error."""
     end, name = windows[-1], f"a billion ids, by the model of {windows[-1].ids:,}"
     later = [window for window in windows[1:] if window.asked >= LINE_FROM * end.asked]
     leaving = [window for window in later if window.cold_ids] or later
@@ -152,8 +152,10 @@ def billion(
     cold: tuple[float, float] | None,
     filter_byte_s: float = 0.0,
 ) -> list[Figure]:
-    """Memory and disk of a billion ids by what an id takes. Start-up: of hot ids and entries, which do not become more,
-    and of the filters, which do."""
+    """Extrapolates memory and disk of a billion ids from those of an id, and the start-up time.
+
+    The start-up time is that of hot ids and entries, whose number is bounded, and of filters, which grow.
+    """
     start, end = windows[0], windows[-1]
     in_memory = max(window.hot_ids for window in windows)
     of_old, leaving = (hot, 0.0) if cold is None else cold
@@ -170,7 +172,7 @@ def billion(
 
 
 def draw(windows: Sequence[Window], path: Path) -> None:
-    """Rate, memory and pauses over ids."""
+    """Draws rate, memory and pauses over the number of ids."""
     import matplotlib
 
     matplotlib.use("Agg")
