@@ -1,1 +1,1 @@
-"""Holds once what ledgers on servers share; `kafka` and `redis` are stores below it."""
+"""Code shared by the ledgers on servers; `kafka` and `redis` are its two stores."""

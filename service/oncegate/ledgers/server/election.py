@@ -1,12 +1,12 @@
-"""Elects the gateway that is to own the ledgers below a prefix, its holder, by the list of namespaces.
+"""Elects the leader, the gateway that must own the ledgers of a prefix, through the list of namespaces.
 
-A gateway that is no standby becomes the holder when it takes its first ledger, and never again: two gateways that
-open several ledgers would otherwise fence each other in turns. A standby becomes the holder if there is none, if the
-holder wrote a goodbye, or if no beat of it came for `takeover_ms` while the list could be read. The standby measures
-silence by its own clock. Of two standbys that try at once, the second finds another holder and waits for that one.
+A gateway that is not a standby becomes the leader when it opens its first ledger, and never again: two gateways that
+open several ledgers would otherwise fence each other in turns. A standby becomes the leader if there is none, if the
+leader's last heartbeat announced its end, or if it sent no heartbeat for `takeover_ms` while the list could be read.
+The standby measures this time by its own clock. If two standbys try at once, the second sees a new leader and waits.
 
-The holder is advisory: a former holder may go on until the ledgers' own fences stop it. It only keeps gateways from
-taking each other's ledgers in turns, and a prefix from being divided among several.
+Leadership is only advisory: a former leader may keep running until the ledgers' own fencing stops it. The election only
+prevents gateways from taking each other's ledgers in turns, and from dividing a prefix among them.
 """
 
 import asyncio
@@ -18,18 +18,18 @@ from oncegate.clock import now_s, sleep_s
 from oncegate.core.errors import LedgerFenced, Recovering
 from oncegate.ledgers.server.holders import HOLDER, Beat, Changes, Holder, HolderList, Holders
 
-# A tenth of the shortest time without a word that anybody should take for an end.
+# A tenth of the shortest reasonable `takeover_ms`.
 BEAT_S = 1.0
-# How often a standby looks, and follows its ledgers.
+# Interval at which a standby reads the list and tails its ledgers.
 LOOK_S = 0.2
-# A list that is read no further for so long has something open there whose writer is gone.
+# Timeout for reading the list. After it, an open transaction of a dead writer is assumed to block the list.
 STUCK_S = 5.0
 
 
 class Election:
-    """Takes part in the election of the holder. Use `start` first and `close` last.
+    """This gateway's part in the election. Call `start` first and `close` last.
 
-    `when_followed`: called when another gateway has become the holder instead.
+    `when_followed`: called when another gateway has become the leader instead.
     """
 
     def __init__(self, listed: HolderList, takeover_ms: int, when_followed: Callable[[LedgerFenced], None]) -> None:
@@ -38,15 +38,15 @@ class Election:
         self._takeover_s = takeover_ms / 1000
         self._when_followed = when_followed
         self._stands_by = self._has_led = False
-        # The last term that this gateway asked for by opening a ledger; 0: none.
+        # Last term that this gateway requested by opening a ledger; 0: none.
         self._asked_term = 0
         self._won = asyncio.Event()
         self._beats = 0
-        # Holder and beat as they were seen last, since when, and when the list was read last.
+        # Leader and heartbeat as last seen, since when they are unchanged, and when the list was last read.
         self._seen: tuple[Holder, Beat | None] | None = None
         self._seen_s = 0.0
         self._looked_s = self._beaten_s = float("-inf")
-        # Why the list could not be read or changed when it was tried last; empty: it was.
+        # Error of the last attempt to read or change the list; empty: it succeeded.
         self._failing = ""
         self._task: asyncio.Task[None] | None = None
 
@@ -54,37 +54,37 @@ class Election:
         self._task = asyncio.create_task(self._run(), name="election")
 
     async def close(self) -> None:
-        """Stops; a holder writes a goodbye, so that a standby takes over at once."""
+        """Stops the election; a leader writes a last heartbeat, so that a standby takes over at once."""
         assert self._task is not None
         self._task.cancel()
         await asyncio.wait([self._task])
         if self.leads:
-            # Whatever it is: who stands by waits for the silence then.
+            # Any error is ignored: a standby then takes over after `takeover_ms`.
             with suppress(Exception):
                 await self._list.beat(self.gateway, Beat(self._beats + 1, gone=True))
 
     @property
     def leads(self) -> bool:
-        """Whether this gateway was the holder when the list was last read."""
+        """True if this gateway was the leader when the list was last read."""
         return self._list.listed.holder.gateway == self.gateway
 
     def stand_by(self) -> None:
-        """Takes a ledger only after an election from now on."""
+        """Makes this gateway a standby, which opens ledgers only after it was elected."""
         self._stands_by = True
 
     async def wait_for(self, seconds: float) -> bool:
-        """Returns whether this gateway is the holder: at once if it is, else after `seconds` or when it becomes so."""
+        """Waits up to `seconds` until this gateway is the leader; returns whether it is."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._won.wait(), 0 if self.leads else seconds)
         return self.leads
 
     def require_lead(self) -> None:
-        """Raises Recovering if this gateway is a standby: nothing was written."""
+        """Raises Recovering if this gateway is a standby and not the leader; nothing was written."""
         if self._stands_by and not self.leads:
             raise Recovering(f"this gateway stands by: {self.described()}; nothing was written, ask the owner")
 
     def described(self) -> str:
-        """Describes the holder in a few words."""
+        """Describes the current leader in a few words."""
         holder, beat = self._list.listed.holder, self._beat()
         failing = f" (the list of namespaces cannot be read: {self._failing})" if self._failing else ""
         if not holder.gateway or (beat is not None and beat.gone):
@@ -92,7 +92,7 @@ class Election:
         return f"gateway {holder.gateway} owns the ledgers{failing}"
 
     def lead(self, listed: Holders) -> Changes:
-        """Returns the changes that make this gateway the holder; LedgerFenced: another is to own the ledgers."""
+        """Returns the changes that make this gateway the leader. Raises LedgerFenced: another gateway must lead."""
         if listed.holder.gateway == self.gateway:
             self._has_led = True
             return []
@@ -103,7 +103,7 @@ class Election:
 
     @property
     def _is_followed(self) -> bool:
-        """Whether another's term is behind the one that was asked for, which this gateway may have had unseen."""
+        """True if another gateway has a later term than the requested one, which may have been granted unnoticed."""
         return not self.leads and 0 < self._asked_term < self._list.listed.holder.term
 
     def _next(self, listed: Holders) -> Changes:
@@ -117,12 +117,12 @@ class Election:
             try:
                 await self._look()
             except Exception as error:
-                # Whatever it is: who stopped looking would never take over, and who stopped beating be taken for gone.
+                # Never stop at an error: without reads a standby never takes over; without heartbeats a leader is lost.
                 self._failing = repr(error)
             await sleep_s(LOOK_S)
 
     async def _look(self) -> None:
-        """Reads the list and acts on it; silence is measured anew after the list could not be read."""
+        """Reads the list, and acts as leader, former leader or standby."""
         is_owner = self.leads or self._has_led or self._asked_term > 0
         if not (is_owner or self._stands_by) or (is_owner and now_s() < self._looked_s + BEAT_S):
             return
@@ -130,7 +130,7 @@ class Election:
             async with asyncio.timeout(STUCK_S):
                 await self._list.refresh()
         except TimeoutError:
-            # Whoever changes it ends what is open there, if brokers can be reached at all.
+            # An empty change ends a transaction that blocks the list, if the brokers can be reached.
             await self._list.change(lambda _: [])
             return
         self._note(now_s())
@@ -145,7 +145,7 @@ class Election:
                 await self._lead(now_s())
 
     def _note(self, now_s: float) -> None:
-        """Measures silence from the last beat, or from the last time that the list could not be read."""
+        """Restarts the measurement of silence after a new heartbeat, or after a gap in reading the list."""
         now = (self._list.listed.holder, self._beat())
         if now != self._seen or now_s > self._looked_s + self._takeover_s / 2:
             self._seen, self._seen_s = now, now_s
@@ -170,7 +170,7 @@ class Election:
             await self._list.beat(other, None)
 
     def _follow(self) -> None:
-        """Ends everything that this gateway owns: another gateway takes it over, or has done so."""
+        """Ends all ledgers of this gateway, since another gateway is the leader."""
         self._won.clear()
         self._has_led, self._asked_term = not self._stands_by, 0
         self._when_followed(_followed_by(self._list.listed.holder.gateway))

@@ -1,10 +1,10 @@
-"""Follows a ledger that another gateway owns, and takes it over.
+"""Tails a ledger that another gateway owns, and takes it over.
 
 1. The existing frames are applied to the replay state, and yielded: the snapshot, then the entries after it.
-2. New frames are applied and yielded at each look, until this gateway is to own the ledger.
-3. The ledger is opened as always, with that replay state, and its last entries are yielded.
+2. New frames are applied and yielded at each poll, until this gateway is the leader.
+3. The ledger is opened as usual, with that replay state, and its last entries are yielded.
 
-Nothing is fenced before 3, and nothing read before 3 is judged: if it is wrong, the ledger is read again from the
+Nothing is fenced or verified before step 3. If the replay state proves wrong there, the ledger is read again from the
 beginning into a new index.
 """
 
@@ -23,30 +23,31 @@ F = TypeVar("F", bound=Fold)
 
 
 class FollowedShard(Outputs, Protocol):
-    """Reads a ledger that another gateway owns. All raise LedgerDamaged, LedgerDown, and `unreadable` of `Followable`.
+    """A reader of a ledger that another gateway owns; applies frames to the `fold` of its `Followable`.
 
-    What is read is folded into the one fold of `Followable`; `fetch`, of `ports.Outputs`, reads as far as that.
+    All methods raise LedgerDamaged, LedgerDown, and the errors in `Followable.unreadable`. `fetch`, of `ports.Outputs`,
+    returns rows up to the position read so far.
     """
 
     def more(self) -> AsyncGenerator[Batch, None]:
-        """Folds what was appended since the last time, or all; yields its entries, to be closed with `aclose`."""
+        """Applies the frames appended since the last call, and yields their entries. Close it with `aclose`."""
 
     def replayed(self) -> AsyncGenerator[Batch, None]:
-        """Yields all entries that were folded, the snapshot in place of compacted ones; makes the catalog before."""
+        """Builds the catalog, then yields all entries applied so far, with the snapshot for compacted ones."""
 
     def last(self, serial: int, last_serial: int) -> AsyncGenerator[Batch, None]:
-        """Yields the entries of frames from one serial to another, which the taking over has folded."""
+        """Yields the entries of the frames from `serial` to `last_serial`, which `take_over` has applied."""
 
     async def close(self) -> None:
-        """Lets go of the connections that only following needs; it may be called again."""
+        """Closes the connections used for tailing. Idempotent."""
 
 
 @dataclass(frozen=True)
 class Followable(Generic[F]):
-    """Says what is followed. `where`: what the ledger lies in, for messages; `fold`: what `shard` has read of it.
+    """A ledger to tail. `where`: its topic or key, for messages; `fold`: the replay state that `shard` maintains.
 
-    `unreadable`: what else `shard` raises where it cannot read on. `take_over`: owns the ledger, given what was folded;
-    whose fold it has then.
+    `unreadable`: the server's errors that `shard` raises. `take_over`: opens and owns the ledger; takes the replay
+    state so far or None, and returns the ledger and its replay state.
     """
 
     where: str
@@ -57,7 +58,7 @@ class Followable(Generic[F]):
 
 
 class Following(Generic[F]):
-    """Follows one ledger for as long as `election` says that it is another gateway's."""
+    """Tails one ledger until `election` makes this gateway the leader, then takes it over."""
 
     def __init__(self, one: Followable[F], election: Election) -> None:
         self._one = one
@@ -71,7 +72,7 @@ class Following(Generic[F]):
         return Followed(key, ledger, found, self.batches(), self.opened, self.compacted, self.standing)
 
     def opened(self) -> OpenLedger:
-        """Returns the ledger after `batches` has ended; RuntimeError before."""
+        """Returns the ledger once `batches` has ended. Raises RuntimeError before that."""
         if self._opened is None:
             raise RuntimeError(f"{self._one.where} is followed, and not owned")
         return self._opened
@@ -81,16 +82,16 @@ class Following(Generic[F]):
         return self._fold.compacted.position if self._fold.compacted else 0
 
     def standing(self) -> str:
-        """Says whom it stands by for, and how far it has read; empty once this gateway is to own the ledger."""
+        """Describes the current leader and the position read so far; empty if this gateway is the leader."""
         if self._election.leads:
             return ""
         generation, position, who = self._fold.generation, self._fold.end.position, self._election.described()
         return f"{who}; {self._one.where} was read to position {position}, of generation {generation}"
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
-        """Yields all entries as `Ledger.replay` does, then those that come; ends once `opened` is this gateway's own.
+        """Yields all entries as `Ledger.replay` does, then new ones; ends once this gateway owns the ledger.
 
-        Raises what an opening does, then by this gateway's own doing; LedgerDown: it is to be followed anew.
+        Raises the errors of opening the ledger; LedgerDown: follow it again from the beginning.
         """
         try:
             async with aclosing(self._followed()) as batches:
@@ -108,7 +109,7 @@ class Following(Generic[F]):
         shard = self._one.shard
         async with aclosing(shard.more()) as batches:
             async for _ in batches:
-                pass  # the snapshot comes first, and only now is it known
+                pass  # the snapshot is yielded first, and is known only once all is read
         async with aclosing(shard.replayed()) as batches:
             async for batch in batches:
                 yield batch
@@ -124,7 +125,7 @@ class Following(Generic[F]):
         if serial and found is not fold:
             raise LedgerDown(f"{self._one.where} is not what was followed; it is read anew")
         self._fold = found
-        # The last one is this gateway's own entry of ownership.
+        # The last frame is this gateway's own entry of ownership.
         if found.end.serial > serial + 1:
             async with aclosing(self._last(serial + 1, found.end.serial)) as batches:
                 async for batch in batches:
@@ -132,7 +133,7 @@ class Following(Generic[F]):
         self._opened = opened
 
     async def _last(self, serial: int, last_serial: int) -> AsyncGenerator[Batch, None]:
-        """Yields the entries of the frames between the last look and the opening."""
+        """Yields the entries of the frames between the last poll and the opening."""
         try:
             async with aclosing(self._one.shard.last(serial, last_serial)) as batches:
                 async for batch in batches:

@@ -1,7 +1,7 @@
-"""What a list of namespaces says of the gateways that own the ledgers below a prefix, or would.
+"""Defines the records of gateways in a list of namespaces.
 
-o/           the gateway that is to own them: the holder
-b/GATEWAY    the beats of a gateway that is: one a second, the last of them a goodbye
+o/           the leader: the gateway elected to own the ledgers of the prefix
+b/GATEWAY    heartbeats of a running gateway: one a second, and a last one when it stops
 """
 
 from collections.abc import Callable
@@ -15,14 +15,14 @@ HOLDER = "o/"
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """Names the gateway that is to own the ledgers; `term`: how many were, this one included."""
+    """The leading gateway. `term`: number of elections so far, this one included."""
 
     gateway: str = ""
     term: int = 0
 
 
 class Beat(msgspec.Struct, frozen=True):
-    """Says that a gateway is there; `gone`: that it has closed all its ledgers."""
+    """A heartbeat of a gateway. `gone`: it has closed all its ledgers."""
 
     number: int = 0
     gone: bool = False
@@ -30,13 +30,16 @@ class Beat(msgspec.Struct, frozen=True):
 
 @dataclass
 class Holders:
-    """Holds what a list says of gateways, as it was last read."""
+    """Leader and heartbeats in the list, as it was last read."""
 
     holder: Holder = field(default_factory=Holder)
     beats: dict[str, Beat] = field(default_factory=dict)
 
     def take_of_gateways(self, kind: str, gateway: str, value: bytes | None) -> bool:
-        """Applies a record with key `kind`/`gateway`, None removes it; False: it is of something else. ValueError."""
+        """Applies a record with key `kind`/`gateway`; None removes it. Returns False for other kinds.
+
+        Raises ValueError: the value is invalid.
+        """
         if kind == "o" and value is not None:
             self.holder = msgspec.json.decode(value, type=Holder)
         elif kind == "b" and value is not None:
@@ -49,17 +52,17 @@ class Holders:
 
 
 class HolderList(Protocol):
-    """Keeps what gateways agree on. Each call raises what its servers' client does, where they are away."""
+    """The list that gateways share. Each call raises the errors of the server's client."""
 
     @property
     def listed(self) -> Holders:
-        """Returns what was read last."""
+        """Returns the list as it was last read."""
 
     async def refresh(self) -> Holders:
-        """Reads the list as it is now."""
+        """Reads the current list."""
 
     async def change(self, decide: Callable[[Any], Changes]) -> None:
-        """Writes what `decide` makes of the list as it is, whole, and only if it still is so."""
+        """Writes the changes that `decide` returns for the current list, atomically, if the list is unchanged."""
 
     async def beat(self, gateway: str, beat: Beat | None) -> None:
-        """Writes a gateway's beat, None removes it."""
+        """Writes a gateway's heartbeat; None removes it."""

@@ -1,4 +1,4 @@
-"""Implements what open ledgers on servers share: one append at a time, compaction beside appends, and how they end."""
+"""Implements the common part of open ledgers on servers: serialized appends, concurrent compaction, and endings."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -20,15 +20,14 @@ T = TypeVar("T")
 
 
 class RemoteLedger(ABC, Storage, Generic[F]):
-    """Implements the parts of `ports.Ledger` that are the same on every server; a subclass writes, reads back and
-    deletes.
+    """A `ports.Ledger` on a server; a subclass implements writes, reads and deletions.
 
     `key`: the namespace's. `fold`: the replay state of the frames so far. An unknown outcome, a newer owner or
     damage ends the ledger, and every later call raises the same error.
     """
 
     fenced_by_appends = True
-    # Of entries in one append, in bytes.
+    # Maximum size of the entries of one append.
     ENTRIES_BYTES_MAX: ClassVar[int]
 
     def __init__(self, fold: F, key: bytes, topics: TopicsElsewhere) -> None:
@@ -36,7 +35,7 @@ class RemoteLedger(ABC, Storage, Generic[F]):
         self.key = key
         self._topics_elsewhere = topics
         self.end = EndCell()
-        # Held in this order: a compaction appends its frame, and `close` waits for the upkeep last.
+        # Acquired in this order: a compaction appends its frame, and `close` waits for maintenance last.
         self._compacting, self._one, self._keeping = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
         self._letting_go = asyncio.Event()
         self._taking: SnapshotTaking | None = None
@@ -47,7 +46,7 @@ class RemoteLedger(ABC, Storage, Generic[F]):
     @property
     @abstractmethod
     def where(self) -> str:
-        """Names the topic or key of its frames, for messages."""
+        """Returns the topic or key of its frames, for messages."""
 
     def opened(self) -> OpenLedger:
         history = History(self.epoch, compacted=self.compacted_position)
@@ -67,9 +66,10 @@ class RemoteLedger(ABC, Storage, Generic[F]):
         return self._fold.catalog
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
-        """Implements the port's `Ledger.append`. A cancelled caller does not stop it: it is done or refused, whole.
+        """Appends as `Ledger.append`. Cancelling the caller does not stop it.
 
-        ValueError: `outputs` contradict what is there, or the entries are larger than a frame; nothing was written.
+        Raises ValueError: `outputs` contradict the catalog, or the entries exceed `ENTRIES_BYTES_MAX`; nothing was
+        written.
         """
         if sum(map(len, entries)) > self.ENTRIES_BYTES_MAX:
             raise ValueError(f"one append may have {self.ENTRIES_BYTES_MAX} bytes of entries")
@@ -77,14 +77,14 @@ class RemoteLedger(ABC, Storage, Generic[F]):
         return self.mark
 
     async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
-        """Implements the port's `Ledger.compact`; not stopped by its caller being cancelled.
+        """Compacts as `Ledger.compact`. Cancelling the caller does not stop it.
 
-        Appends wait for one piece of the snapshot at most, and for the frame that names them.
+        Appends wait at most for one piece of the snapshot, and for the frame that names the pieces.
         """
         await uncancelled(self._compact(position, snapshot))
 
     async def replay(self, from_position: int) -> AsyncGenerator[Sequence[Replayed], None]:
-        """Implements the port's `Ledger.replay`: the entries as of the first batch asked for, verified again."""
+        """Yields entries as `Ledger.replay` does, up to the end at the first batch, and verifies them again."""
         self.end.check()
         self._replays += 1
         try:
@@ -98,9 +98,10 @@ class RemoteLedger(ABC, Storage, Generic[F]):
             self._replays -= 1
 
     def end_beside(self, why: OncegateError) -> None:
-        """Ends the ledger by an error found beside appends; by a newer owner only after the append under way.
+        """Ends the ledger because of an error outside of appends.
 
-        The new owner's fence refuses that append, so nothing was written; ending earlier would leave it in doubt.
+        LedgerFenced takes effect only after the current append. The new owner's fence refuses that append, so its
+        outcome is certain; ending the ledger earlier would leave it in doubt.
         """
         if not (isinstance(why, LedgerFenced) and self._one.locked()):
             self.end.write_beside(why)
@@ -108,10 +109,10 @@ class RemoteLedger(ABC, Storage, Generic[F]):
             self._ending = asyncio.create_task(self._end_once_free(why))
 
     async def _dying(self, writing: Awaitable[T], *, by_append: bool = False) -> T:
-        """Waits for a write; an unknown outcome, another owner or damage ends the ledger, and is raised.
+        """Waits for a write; LedgerDown, LedgerFenced and LedgerDamaged end the ledger, and are raised.
 
-        Only an append of this ledger is in doubt then. Where a snapshot or a deletion failed, appends wait for it and
-        were not begun. A fence is certain for both: it refuses all that this owner writes.
+        Only a failed append leaves an append in doubt. While a snapshot or a deletion runs, appends wait and have not
+        begun. A fence is certain in both cases: it refuses every write of this owner.
         """
         try:
             return await writing
@@ -123,7 +124,7 @@ class RemoteLedger(ABC, Storage, Generic[F]):
             raise why from error
 
     async def _end_of(self, error: OncegateError) -> OncegateError:
-        """Returns the error that a ledger ends by when a write meets this one."""
+        """Returns the error that ends the ledger when a write raises `error`."""
         return error
 
     async def _end_once_free(self, why: OncegateError) -> None:
@@ -131,9 +132,9 @@ class RemoteLedger(ABC, Storage, Generic[F]):
             self.end.write_beside(why)
 
     async def close(self) -> None:
-        """Finishes what was begun, except a compaction whose snapshot is not whole, which raises LedgerDown.
+        """Waits for calls under way, then writes the rollback check and closes the connections. Idempotent.
 
-        Then writes the witness. No effect on a closed ledger.
+        A compaction whose snapshot is incomplete is aborted: its call raises LedgerDown.
         """
         is_first = not self._letting_go.is_set()
         self._letting_go.set()
@@ -156,13 +157,13 @@ class RemoteLedger(ABC, Storage, Generic[F]):
                 self._taking = None
 
     def _compacted(self, mark: Mark, places: tuple[Places, Places], states_from: int, key: bytes) -> Compacted:
-        """Returns the change that a snapshot replaces the entries up to `mark`. `key`: wrapped."""
+        """Returns the change by which a snapshot replaces the entries up to `mark`. `key`: wrapped."""
         _, serial = self._fold.first_after(mark.position) or (0, self._fold.end.serial + 1)
         chain = self._fold.chain_before(serial) or self._fold.end.chain
         return Compacted(mark.position, mark.ledger, mark.chain, serial, chain, states_from, *places, key)
 
     def _changed(self, changes: Sequence[CatalogChange]) -> list[Location]:
-        """Applies written changes; returns the locations that nothing names any more."""
+        """Applies written changes; returns the locations that are no longer referenced."""
         if self._taking is not None:
             self._taking.changed(changes)
         return self._fold.apply(changes)
@@ -170,36 +171,36 @@ class RemoteLedger(ABC, Storage, Generic[F]):
     @property
     @abstractmethod
     def epoch(self) -> int:
-        """The number of this opening."""
+        """Returns the number of this opening."""
 
     @abstractmethod
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
-        """Implements the port's `Outputs.fetch`."""
+        """Returns rows as `Outputs.fetch` does."""
 
     @abstractmethod
     async def _append(self, entries: list[bytes], outputs: list[OutputChange]) -> None:
-        """Writes one frame and what stands beside it, whole or not at all."""
+        """Writes one frame and its outputs atomically."""
 
     @abstractmethod
     def _pieces(self) -> PieceWriter:
-        """Where a snapshot's pieces go."""
+        """Returns a writer of a snapshot's pieces."""
 
     @abstractmethod
     async def _replace(self, mark: Mark, places: tuple[Places, Places]) -> None:
-        """Writes the frame that names the snapshot; from then on it stands in place of the entries."""
+        """Writes the frame that names the snapshot, which then replaces the entries up to `mark`."""
 
     @abstractmethod
     def _replayed(self, from_position: int) -> AsyncGenerator[Sequence[Replayed], None]:
-        """Reads entries back."""
+        """Yields the entries from a position on."""
 
     @abstractmethod
     async def _require_not_followed(self, damage: LedgerDamaged) -> None:
-        """Raises LedgerFenced where what is missing was deleted by a newer owner, who has replaced it; LedgerDown."""
+        """Raises LedgerFenced if a newer owner deleted the missing records; LedgerDown: unknown."""
 
     @abstractmethod
     async def keep_up(self) -> None:
-        """Writes the witness, and deletes what a compaction has replaced; what fails is done the next time."""
+        """Writes the rollback check, and deletes compacted records. Failures are retried at the next call."""
 
     @abstractmethod
     async def _let_go(self, alive: bool) -> None:
-        """Writes the witness, of one that is alive, and closes what is open. Nothing else goes on by then."""
+        """Closes the connections; if `alive`, first writes the rollback check. No other call is under way."""

@@ -1,6 +1,6 @@
-"""Lists, creates, opens and follows the ledgers below one prefix of a server, and runs one upkeep task for all of them.
+"""Lists, creates, opens and tails the ledgers of one prefix of a server, and runs their maintenance task.
 
-A subclass makes a namespace's keys or topics on its server, opens its ledger, and checks that it can be used.
+A subclass creates a namespace's keys or topics on its server, opens its ledger, and checks it.
 """
 
 import asyncio
@@ -23,28 +23,28 @@ from oncegate.ledgers.server.ledger import RemoteLedger
 from oncegate.ledgers.server.namespaces import Listed, Namespace, NamespaceList
 from oncegate.ports import Followed, OpenLedger
 
-# How long a witness may lag behind its ledger, and how often the server is looked at.
+# Interval of maintenance: bounds the lag of a rollback check, and how late a lost server is noticed.
 KEEP_UP_S = 1.0
-# How often what a server would lose is checked beside each opening.
+# Interval of `_check` on open ledgers.
 CHECK_S = 3_600.0
 DEFAULT = "default"
 _ID_BYTES = 16
 
 
 class LedgerLocation(Protocol):
-    """Names one ledger on a server. `listed`: its namespace; `where`: the topic or key of its frames, for messages."""
+    """Location of one ledger on a server."""
 
     @property
     def listed(self) -> Namespace:
-        """The namespace as it is listed."""
+        """Returns its namespace's list entry."""
 
     @property
     def where(self) -> str:
-        """Names the topic or key of its frames."""
+        """Returns the topic or key of its frames, for messages."""
 
     @property
     def keys(self) -> Keys:
-        """Wraps and unwraps the namespace's key."""
+        """Returns the master keys that wrap and unwrap the namespace's key."""
 
 
 N = TypeVar("N", bound=Namespace)
@@ -54,10 +54,10 @@ T = TypeVar("T", bound=RemoteLedger[Any])
 
 
 class ServerLedgers(ABC, Generic[N, P, F, T]):
-    """Implements `ports.Ledgers` and `ports.Standbys`. Made and begun by `serving`.
+    """A `ports.Ledgers` and `ports.Standbys` on a server. Started and closed by `serving`.
 
-    `reaching`: a context that raises LedgerDown where the server is away, or may hold no ledger. `UNREADABLE`: what
-    reading a ledger raises then.
+    `reaching`: context manager that raises LedgerDown if the server cannot be reached or must not hold a ledger.
+    `UNREADABLE`: the errors of reading a ledger in that case.
     """
 
     UNREADABLE: ClassVar[tuple[type[Exception], ...]]
@@ -78,7 +78,7 @@ class ServerLedgers(ABC, Generic[N, P, F, T]):
         self._keeper: asyncio.Task[None] | None = None
 
     async def begin(self, create: bool) -> None:
-        """Reads the list, makes it where nothing is there and `create`; then elects, and keeps ledgers up."""
+        """Reads the list, or makes it if `create`; then starts the election and the maintenance."""
         with self._reaching():
             await self._begin_list(create)
         self._election.start()
@@ -87,7 +87,7 @@ class ServerLedgers(ABC, Generic[N, P, F, T]):
             await self.create(DEFAULT)
 
     async def close(self) -> None:
-        """Ends the election and closes the list; every ledger was closed before."""
+        """Ends the election and closes the list. All ledgers must be closed already."""
         if self._keeper is not None:
             await self._election.close()
             self._keeper.cancel()
@@ -95,13 +95,13 @@ class ServerLedgers(ABC, Generic[N, P, F, T]):
         await self._list.close()
 
     def names(self) -> list[str]:
-        """Implements the port's `Ledgers.names`, of the list as it was last read."""
+        """Returns the names of namespaces in the list as it was last read, sorted."""
         return sorted(name for name, one in self._list.listed.namespaces.items() if not one.deleted)
 
     async def create(self, namespace: str, key: bytes | None = None) -> None:
-        """Implements the port's `Ledgers.create`; what somebody has made for it is taken where it is empty.
+        """Creates a namespace as `Ledgers.create`; empty topics or keys that exist already are used.
 
-        LedgerDamaged: there is something of that name, and the list does not have it. Recovering: it stands by.
+        Raises LedgerDamaged: its topics or keys hold data, but the list lacks it; Recovering: this is a standby.
         """
         self._election.require_lead()
         async with self._changing:
@@ -109,7 +109,10 @@ class ServerLedgers(ABC, Generic[N, P, F, T]):
                 await self._create(namespace, os.urandom(_ID_BYTES), self._keys.wrap(key or os.urandom(KEY_BYTES)))
 
     async def delete(self, namespace: str) -> None:
-        """Implements the port's `Ledgers.delete`: what it held stays, and nothing names it. Recovering: as above."""
+        """Removes a namespace from the list as `Ledgers.delete`; its data on the server is kept.
+
+        Raises LedgerBusy; NotFound; Recovering: this is a standby.
+        """
         self._election.require_lead()
         async with self._changing:
             if self._open.get(namespace):
@@ -125,13 +128,13 @@ class ServerLedgers(ABC, Generic[N, P, F, T]):
 
     @asynccontextmanager
     async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
-        """Implements the port's `Ledgers.open`; NotFound, KeyMismatch, LedgerFenced, LedgerFull and LedgerDown too."""
+        """Opens a ledger as `Ledgers.open`. Raises NotFound, KeyMismatch, LedgerFenced, LedgerFull, LedgerDown too."""
         async with self._owned(namespace, None) as (opened, _):
             yield opened
 
     @asynccontextmanager
     async def follow(self, namespace: str) -> AsyncIterator[Followed]:
-        """Implements the port's `Standbys.follow`; NotFound, KeyMismatch, LedgerFull, LedgerDown."""
+        """Tails a ledger as `Standbys.follow`. Raises NotFound, KeyMismatch, LedgerFull, LedgerDown."""
         self._election.stand_by()
         with self._reaching():
             location = await self._made_location(namespace)
@@ -147,7 +150,7 @@ class ServerLedgers(ABC, Generic[N, P, F, T]):
 
     @asynccontextmanager
     async def _owned(self, namespace: str, warm: F | None) -> AsyncIterator[tuple[OpenLedger, F]]:
-        """Opens a ledger, fences who had it before, and closes it in the end. `warm`: what a standby has read."""
+        """Opens a ledger, fences its earlier owner, and closes it at the end. `warm`: a standby's replay state."""
         async with AsyncExitStack() as stack:
             with self._reaching():
                 ledger = await self._own(await self._made_location(namespace), warm)
@@ -158,13 +161,13 @@ class ServerLedgers(ABC, Generic[N, P, F, T]):
             yield ledger.opened(), ledger.fold
 
     async def _rewrap(self, namespace: str, key: bytes) -> None:
-        """Wraps a key again that was wrapped with the master key before this one, so that that one may go."""
+        """Wraps the key again if it is wrapped with the old master key, so that the old one can be removed."""
         listed, wrapped = self._listed(namespace), self._keys.wrap(key)
         if listed.key != wrapped:
             await self._change(namespace, listed, key=wrapped)
 
     async def _change(self, namespace: str, before: N, **fields: Any) -> None:
-        """Lists a namespace with other fields if it is still listed as `before`."""
+        """Changes fields of a namespace's list entry if it still equals `before`."""
         after = replace(cast(Any, before), **fields)
 
         def changed(listed: Listed[N]) -> Changes:
@@ -183,12 +186,12 @@ class ServerLedgers(ABC, Generic[N, P, F, T]):
         while True:
             await sleep_s(KEEP_UP_S)
             is_due = now_s() >= checked_s + CHECK_S
-            # Side by side: one that waits for its server holds no other up.
+            # Concurrently, so that a ledger waiting for its server does not delay others.
             await asyncio.gather(*(self._keep_one_up(ledger, is_due) for ledger in self._owned_now()))
             checked_s = now_s() if is_due else checked_s
 
     async def _keep_one_up(self, ledger: T, is_due: bool) -> None:
-        """Ends a ledger of which something would be lost or was, or whose upkeep raises an unexpected error."""
+        """Runs one ledger's maintenance; an error of it or of `_check` ends the ledger."""
         try:
             await ledger.keep_up()
             if is_due:
@@ -200,7 +203,7 @@ class ServerLedgers(ABC, Generic[N, P, F, T]):
             ledger.end_beside(LedgerDown(why))
 
     def _superseded(self, why: LedgerFenced) -> None:
-        """Ends all open ledgers: another gateway owns them now."""
+        """Ends all open ledgers, since another gateway owns them now."""
         for ledger in self._owned_now():
             ledger.end_beside(why)
 
@@ -209,37 +212,37 @@ class ServerLedgers(ABC, Generic[N, P, F, T]):
 
     @abstractmethod
     async def _begin_list(self, create: bool) -> None:
-        """Reads the list, and makes it where nothing is there; NotFound: there is none, and not `create`."""
+        """Reads the list, or makes it if `create`. Raises NotFound: there is none, and `create` is false."""
 
     @abstractmethod
     async def _create(self, namespace: str, ledger: bytes, key: bytes) -> None:
-        """Lists a namespace with this id and wrapped key where there is none, and makes what it has on the server."""
+        """Adds a namespace with this ledger id and wrapped key to the list, if it is new; makes its topics or keys."""
 
     def _deleted(self, listed: N) -> Any:
-        """What is listed of a deleted namespace."""
+        """Returns the list entry of a deleted namespace."""
         return replace(cast(Any, listed), deleted=True)
 
     def _forget(self, location: P) -> None:
-        """Removes what this machine keeps of a deleted namespace."""
+        """Removes local files of a deleted namespace."""
 
     @abstractmethod
     def _location(self, namespace: str) -> P:
-        """Where a namespace's ledger is, as the list was read last; NotFound."""
+        """Returns a ledger's location by the list as it was last read. Raises NotFound."""
 
     @abstractmethod
     async def _made_location(self, namespace: str) -> P:
-        """The same of the list as it is now; what it has on the server is made where nobody has owned it yet."""
+        """Refreshes the list and returns a ledger's location; makes its topics or keys if it was never owned."""
 
     @abstractmethod
     def _follow(self, location: P) -> tuple[F, FollowedShard]:
-        """Returns what reads a ledger on while another gateway owns it, and the replay state that it reads into."""
+        """Returns a new replay state, and a reader that tails another gateway's ledger into it."""
 
     @abstractmethod
     async def _own(self, location: P, warm: F | None) -> T:
-        """Opens a ledger, and fences who had it before."""
+        """Opens a ledger, and fences its earlier owner."""
 
     async def _check(self, ledger: T) -> None:
-        """Raises LedgerDamaged where the server would lose something of an open ledger, or has."""
+        """Raises LedgerDamaged if the server has lost records of an open ledger, or could."""
 
 
 def next_number(listed: Listed[Any], namespace: str) -> int | None:
@@ -255,7 +258,7 @@ L = TypeVar("L", bound=ServerLedgers[Any, Any, Any, Any])
 
 @asynccontextmanager
 async def serving(ledgers: L, create: bool) -> AsyncIterator[L]:
-    """Begins ledgers, and closes them at the end; raises what `begin` does."""
+    """Starts `ledgers`, and closes them at the end. Raises as `begin`."""
     try:
         await ledgers.begin(create)
         yield ledgers

@@ -1,11 +1,11 @@
-"""Defines the list of namespaces that gateways share, and how a change of it is decided.
+"""Defines the list of namespaces that gateways share, with optimistic changes.
 
-    n/NAMESPACE    its ledger's id, its wrapped key, the number of those that had its name
-    o/             the gateway that is to own the ledgers below this prefix
-    b/GATEWAY      the beats of a live gateway: one a second, the last of them a goodbye
+    n/NAMESPACE    its ledger's id, its wrapped key, the number of namespaces that have had its name
+    o/             the gateway elected to own the ledgers of this prefix
+    b/GATEWAY      heartbeats of a running gateway: one a second, and a last one when it stops
 
-A change is decided on the list as it was read, and written only if the list is still the same: of two gateways that
-change it at once, one decides again.
+A change is decided on the list as read, and written only if the list is unchanged. If two gateways change it at once,
+one of them decides again.
 """
 
 import asyncio
@@ -19,28 +19,28 @@ import msgspec
 from oncegate.core.errors import LedgerFull
 from oncegate.ledgers.server.holders import Beat, Changes, Holders
 
-# Another gateway that changes the list at the same time ends our turn; after so many there is none left to wait for.
+# Attempts at a change before LedgerFull; each fails only because another gateway changed the list first.
 TURNS_MAX = 20
 
 
 class Namespace(Protocol):
-    """Lists a namespace. `number`: of those that had its name; `key`: wrapped; `deleted`: it is forgotten."""
+    """List entry of a namespace."""
 
     @property
     def ledger(self) -> bytes:
-        """The id of its ledger."""
+        """Returns its ledger's id."""
 
     @property
     def key(self) -> bytes:
-        """Its secret key, wrapped."""
+        """Returns its secret key, wrapped."""
 
     @property
     def number(self) -> int:
-        """Counts the namespaces that had its name, this one included."""
+        """Returns the number of namespaces that have had its name, this one included."""
 
     @property
     def deleted(self) -> bool:
-        """Whether it is forgotten; what it held stays on the server, for a person to look at."""
+        """Returns True if it is deleted; its data is kept on the server for inspection."""
 
 
 N = TypeVar("N", bound=Namespace)
@@ -48,14 +48,14 @@ N = TypeVar("N", bound=Namespace)
 
 @dataclass
 class Listed(Holders, Generic[N]):
-    """Holds the list as it was last read."""
+    """The list as it was last read."""
 
     NAMESPACE: ClassVar[type[Any]]
 
     namespaces: dict[str, N] = field(default_factory=dict)
 
     def take(self, key: str, value: bytes | None) -> None:
-        """Applies one record, None removes it; ValueError: it is none of these."""
+        """Applies one record; None removes it. Raises ValueError: the key or value is invalid."""
         kind, _, name = key.partition("/")
         if kind == "n" and value is not None:
             self.namespaces[name] = msgspec.json.decode(value, type=self.NAMESPACE)
@@ -63,7 +63,7 @@ class Listed(Holders, Generic[N]):
             raise ValueError(f"its key is {key!r}")
 
     def take_own(self, kind: str, name: str, value: bytes | None) -> bool:
-        """Applies a record of a kind that this server's lists have alone; False: there is no such kind."""
+        """Applies a record of a kind that is specific to the server. Returns False for unknown kinds."""
         return False
 
 
@@ -72,10 +72,10 @@ Decide = Callable[[L], Changes]
 
 
 class NamespaceList(ABC, Generic[L]):
-    """Reads and changes the list. Use `close` last.
+    """The list on a server. Call `close` last.
 
-    `OVERTAKEN`: what `_change` raises where another came first; `AWAY`: where the server cannot be reached.
-    `EFFECT`: whether a change was written that met the latter. `SERVERS`: what cannot be used then.
+    `OVERTAKEN`: errors of `_change` if another gateway changed the list first. `AWAY`: errors if the server cannot be
+    reached. `EFFECT`, `SERVERS`: parts of the message for `AWAY`, on the effect of the change and on the server.
     """
 
     OVERTAKEN: ClassVar[tuple[type[Exception], ...]]
@@ -88,11 +88,11 @@ class NamespaceList(ABC, Generic[L]):
         self.listed = listed
 
     async def change(self, decide: Decide[L]) -> None:
-        """Writes the changes that `decide` returns for the current list; decides again if another gateway changed it
-        first.
+        """Writes the changes that `decide` returns for the current list; nothing for no changes.
 
-        No changes: nothing is written. Raises what `decide` does; LedgerFull: nothing was written, or the next
-        refresh reads it. LedgerDamaged.
+        Decides again if another gateway changed the list first.
+
+        Raises the errors of `decide`; LedgerDamaged; LedgerFull: nothing was written, or the next refresh reads it.
         """
         async with self._turn:
             for _ in range(TURNS_MAX):
@@ -107,15 +107,15 @@ class NamespaceList(ABC, Generic[L]):
 
     @abstractmethod
     async def _change(self, decide: Decide[L]) -> None:
-        """Reads the list, and writes what `decide` makes of it; `OVERTAKEN`, `AWAY`."""
+        """Reads the list, and writes the changes that `decide` returns. Raises `OVERTAKEN`, `AWAY`."""
 
     @abstractmethod
     async def refresh(self) -> L:
-        """Reads the list as it is now; `AWAY`: what was read before stays. LedgerDamaged."""
+        """Reads the current list. Raises LedgerDamaged; `AWAY`: `listed` is unchanged, or partly updated."""
 
     @abstractmethod
     async def beat(self, gateway: str, beat: Beat | None) -> None:
-        """Writes a gateway's beat, None removes it; `AWAY`: unknown whether it is written."""
+        """Writes a gateway's heartbeat; None removes it. Effect unknown when `AWAY` is raised."""
 
     @abstractmethod
     async def close(self) -> None:

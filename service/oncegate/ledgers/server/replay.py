@@ -1,6 +1,6 @@
-"""Reads a server's ledger: its frames, its snapshot instead of compacted ones, and the rows beside them.
+"""Replays a ledger on a server: its frames, with the snapshot for compacted ones, and its rows.
 
-A `LedgerReader` knows how frames and bytes are stored on its server, and what its errors mean.
+A `LedgerReader` reads frames and blobs from the server, and maps the server's errors.
 """
 
 import asyncio
@@ -19,40 +19,40 @@ from oncegate.ports import Chunk, Replayed
 
 Batch = Sequence[Replayed]
 Bytes = bytes | memoryview
-# Topic, partition, first offset, most rows, most bytes: what `Outputs.fetch` takes.
+# The arguments of `Outputs.fetch`: topic, partition, first offset, maximum rows, maximum bytes.
 Fetch = tuple[str, int, int, int, int]
 
 
 class LedgerReader(Protocol):
-    """Reads one ledger. `frames` and `pieces` raise the server's own errors, and LedgerDamaged."""
+    """Reader of one ledger. `frames` and `pieces` raise the server's own errors, and LedgerDamaged."""
 
     @property
     def where(self) -> str:
-        """Names the topic or key of its frames, and says which of both it is."""
+        """Returns the topic or key of its frames, with the word "topic" or "key" before it."""
 
     @property
     def states(self) -> str:
-        """Names what pieces of snapshots are in, the same way."""
+        """Returns the topic or key of the snapshots, in the same form."""
 
     @property
     def mend(self) -> str:
-        """Says what an operator does where something is missing."""
+        """Returns the remedy for missing records, for messages."""
 
     def reading(self) -> AbstractContextManager[None]:
-        """Raises LedgerDamaged where something was deleted meanwhile, LedgerDown where the server is away."""
+        """Replaces the server's errors: LedgerDamaged for deleted records, LedgerDown for an unavailable server."""
 
     def frames(self, offset: int, serial: int) -> AsyncGenerator[Frame, None]:
-        """Yields the frames from the one with this serial on, which is at `offset`; to be closed with `aclose`."""
+        """Yields the frames from `serial` on, which is at `offset`. Close it with `aclose`."""
 
     def pieces(self, locations: Sequence[Location]) -> AsyncGenerator[Bytes, None]:
-        """Yields the bytes of pieces of a snapshot, in their order; to be closed with `aclose`."""
+        """Yields the snapshot's piece at each location, in order. Close it with `aclose`."""
 
 
 class Pieces:
-    """Implements `snapshotting.PieceWriter`: an append waits for one piece at most.
+    """A `snapshotting.PieceWriter` to a server; an append waits at most for one piece.
 
-    `write`: writes a piece and returns where it is; called in the loop that this was made in. What is abandoned stays
-    until the next compaction: nothing names it.
+    `write`: writes a piece and returns its location; called in the event loop that created this object. Abandoned
+    pieces are not referenced, and stay until the next compaction.
     """
 
     def __init__(self, write: Callable[[bytes], Awaitable[Location]]) -> None:
@@ -66,14 +66,14 @@ class Pieces:
         return await self._write(data)
 
     def finish(self) -> None:
-        """Implements `PieceWriter.finish`: all is as durable already as it gets."""
+        """Does nothing: each piece is durable once it is written."""
 
     def abandon(self, removing: bool) -> None:
-        """Implements `PieceWriter.abandon`: what was written stays until the next compaction."""
+        """Does nothing: written pieces stay until the next compaction."""
 
 
 async def saved_pieces(reader: LedgerReader, locations: Sequence[Location]) -> AsyncGenerator[list[bytes], None]:
-    """Yields what was saved at each location, in their order; to be closed with `aclose`. Errors as of the reader."""
+    """Yields the decoded piece at each location, in order. Close it with `aclose`. Raises as the reader."""
     async with aclosing(reader.pieces(locations)) as pieces:
         async for data in pieces:
             try:
@@ -83,7 +83,7 @@ async def saved_pieces(reader: LedgerReader, locations: Sequence[Location]) -> A
 
 
 async def settle(reader: LedgerReader, fold: Fold) -> None:
-    """Makes the catalog of what the last compaction saved, and what has changed since. Errors as of the reader."""
+    """Builds the catalog from the last compaction and the changes since. Raises as the reader."""
     if fold.settled:
         fold.catch_up()
         return
@@ -110,9 +110,9 @@ def require_key(reader: LedgerReader, keys: Keys, fold: Fold, key: bytes) -> Non
 
 
 async def replayed(reader: LedgerReader, fold: Fold, from_position: int) -> AsyncGenerator[Batch, None]:
-    """Yields the entries from a position on, as of this call, some megabytes at a time.
+    """Yields the entries from a position to the end at the first batch, some megabytes at a time.
 
-    Raises LedgerDamaged, after the entries before the damage; LedgerDown: not reached.
+    Raises LedgerDamaged, after yielding the entries before the damage; LedgerDown: the server is unavailable.
     """
     compacted, end = fold.compacted, fold.end
     behind = max(from_position - 1, compacted.position if compacted else 0)
@@ -137,7 +137,7 @@ async def _snapshot(reader: LedgerReader, compacted: Compacted) -> AsyncGenerato
 
 
 async def frames_up_to(reader: LedgerReader, offset: int, serial: int, last: int) -> AsyncGenerator[Frame, None]:
-    """Yields the frames from one serial, which is at `offset`, to another. LedgerDamaged: one is missing."""
+    """Yields the frames from `serial`, which is at `offset`, to `last`. Raises LedgerDamaged: one is missing."""
     async with aclosing(reader.frames(offset, serial)) as frames:
         async for frame in frames:
             if frame.serial != serial:
@@ -152,9 +152,9 @@ async def frames_up_to(reader: LedgerReader, offset: int, serial: int, last: int
 async def rows_of(
     catalog: Catalog, fetch: Fetch, read: Callable[[Sequence[Location]], Awaitable[Sequence[Bytes]]]
 ) -> list[Chunk]:
-    """Returns published rows as `Outputs.fetch` does, by what a catalog has. `read`: returns the bytes at locations.
+    """Returns published rows as `Outputs.fetch` does, located by `catalog`. `read`: returns the bytes at locations.
 
-    Raises OffsetTrimmed, LedgerDamaged, and what `read` does.
+    Raises OffsetTrimmed, LedgerDamaged, and the errors of `read`.
     """
     ranges = catalog.find(*fetch)
     try:
@@ -169,12 +169,12 @@ F = TypeVar("F", bound=Fold)
 
 
 class FollowedReader(ABC, Generic[F]):
-    """Implements `following.FollowedShard`, and gives the frames to `fold`; a subclass reads those that are new."""
+    """A `following.FollowedShard` that applies frames to `fold`; a subclass reads the new frames."""
 
     def __init__(self, reader: LedgerReader, fold: F) -> None:
         self._reading = reader
         self._fold = fold
-        # Where the frame begins that is read next.
+        # Offset of the next frame.
         self._read_to = 0
 
     async def more(self) -> AsyncGenerator[Batch, None]:
@@ -185,7 +185,7 @@ class FollowedReader(ABC, Generic[F]):
                     yield entries
 
     def take(self, frame: Frame) -> None:
-        """Applies the next frame."""
+        """Applies the next frame to the replay state, and to the catalog once it is built."""
         self._fold.take(frame)
         if self._fold.settled:
             self._fold.catch_up()
@@ -204,4 +204,4 @@ class FollowedReader(ABC, Generic[F]):
 
     @abstractmethod
     def _new_frames(self) -> AsyncGenerator[Frame, None]:
-        """Yields the frames that were appended since the last call, or all."""
+        """Yields the frames appended since the last call; at the first call, all."""
