@@ -1,11 +1,11 @@
-"""A stream's rows reach a Delta table once: each commit carries the batch's number as a Delta transaction of the job.
+"""Writes each row of a stream to a Delta table once: a commit records the batch's number as the job's transaction.
 
     oncegate serve                            # in another terminal
     python examples/delta.py --folder /tmp/orders
 
-The folder keeps the input, the query's checkpoint and the table: run it again after a crash at any point, and each
-order is in the table once. The table is written by delta-rs (PyPI: deltalake), on the driver: a batch fits its memory.
-It needs the environment that `make setup` makes, and Java 17 or 21.
+The folder holds the input, the query's checkpoint and the table. After a crash at any point, run it again, and each
+order is in the table once. delta-rs (PyPI: deltalake) writes the table on the driver, so a batch must fit into its
+memory. Requires the environment of `make setup`, and Java 17 or 21.
 """
 
 import argparse
@@ -27,14 +27,14 @@ SCHEMA = pa.schema([("order", pa.string()), ("cents", pa.int64())])
 
 
 class Fenced(Exception):
-    """A newer attempt has written: this one is a zombie, and stops."""
+    """Raised if a newer attempt has written: this one is a zombie and must stop."""
 
 
 def write(rows: pa.Table, batch: NamedBatch, table: DeltaTable) -> bool:
-    """Append a batch with its number and fence in one commit, or nothing: whether it was new to the table.
+    """Appends a batch with its number and fence in one commit; returns false, writing nothing, if the table has it.
 
-    The commit rests on the version that was looked at: Delta refuses it where the job has committed since. Raises
-    Fenced, and deltalake's CommitFailedError for that: nothing was written, and the next run looks again.
+    The commit is based on the version that was read, and Delta refuses it if the job has committed since.
+    Raises Fenced, or for such a conflict deltalake's CommitFailedError. Nothing was written then; the next run retries.
     """
     table.update_incremental()
     fence_id = f"{batch.job}/fence"
@@ -49,12 +49,12 @@ def write(rows: pa.Table, batch: NamedBatch, table: DeltaTable) -> bool:
 
 
 def open_table(folder: Path) -> DeltaTable:
-    """The table, made where there is none yet."""
+    """Opens the table; creates it if it does not exist."""
     return DeltaTable.create(str(folder / "table"), schema=SCHEMA, mode="ignore")
 
 
 def run(spark: SparkSession, url: str, folder: Path) -> None:
-    """Write what has been delivered and was not written."""
+    """Writes the delivered rows that are not written yet."""
     table = open_table(folder)
 
     def each(df: DataFrame, batch: NamedBatch) -> None:
@@ -73,7 +73,7 @@ def run(spark: SparkSession, url: str, folder: Path) -> None:
 
 
 def delivered(spark: SparkSession, folder: Path) -> DataFrame:
-    """A stream of the shop's files, one in each micro-batch."""
+    """Returns a stream of the shop's files, one per micro-batch."""
     (folder / "in").mkdir(parents=True, exist_ok=True)
     for number, rows in enumerate(FILES):
         file = folder / "in" / f"{number}.json"
@@ -90,7 +90,7 @@ def main() -> None:
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     with Gateway(given.url, namespace=NAMESPACE) as gateway:
-        gateway.create_namespace()  # no effect where it is there already
+        gateway.create_namespace()  # no effect if it exists
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     run(spark, given.url, given.folder)
     spark.stop()

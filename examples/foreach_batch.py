@@ -1,10 +1,10 @@
-"""Each batch of a stream is written twice inside foreachBatch, whole and as a sum, and each write takes effect once.
+"""Writes each batch of a stream twice inside foreachBatch, whole and as a sum; each write takes effect once.
 
     oncegate serve                            # in another terminal
     python examples/foreach_batch.py --folder /tmp/orders
 
-The folder keeps the input and the query's checkpoint: where a run dies between the two writes, the next one repeats the
-batch, and the gateway drops what is there. It needs the environment that `make setup` makes, and Java 17 or 21.
+The folder holds the input and the query's checkpoint. If a run dies between the two writes, the next run repeats the
+batch, and the gateway drops the write that exists. Requires the environment of `make setup`, and Java 17 or 21.
 """
 
 import argparse
@@ -25,13 +25,13 @@ FILES = (
 
 
 def write(df: DataFrame, url: str, topic: str) -> None:
-    """Write rows of a batch, known by the query and the batch's number: a repeat publishes nothing."""
+    """Writes the rows of a batch, identified by the query and the batch's number: a repeat publishes nothing."""
     options = {"url": url, "namespace": NAMESPACE}
     df.write.format("oncegate").mode("append").options(**options).save(topic)
 
 
 def run(spark: SparkSession, url: str, folder: Path) -> None:
-    """Write what has been delivered and was not written."""
+    """Writes the delivered rows that are not written yet."""
 
     def each(df: DataFrame, batch_id: int) -> None:
         write(df, url, ORDERS)
@@ -48,7 +48,7 @@ def run(spark: SparkSession, url: str, folder: Path) -> None:
 
 
 def delivered(spark: SparkSession, folder: Path) -> DataFrame:
-    """A stream of the shop's files, one in each micro-batch."""
+    """Returns a stream of the shop's files, one per micro-batch."""
     (folder / "in").mkdir(parents=True, exist_ok=True)
     for number, rows in enumerate(FILES):
         file = folder / "in" / f"{number}.json"
@@ -66,7 +66,7 @@ def main() -> None:
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     oncegate_spark.register(spark)
     with Gateway(given.url, namespace=NAMESPACE) as gateway:
-        gateway.create_namespace()  # no effect where it is there already
+        gateway.create_namespace()  # no effect if it exists
         run(spark, given.url, given.folder)
         counts = [gateway.read(topic).num_rows for topic in (ORDERS, SUMS)]
     print(f"{counts[0]} orders, {counts[1]} sums in the topics")

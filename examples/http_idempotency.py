@@ -1,10 +1,10 @@
-"""Payments are sent to an HTTP server that honours Idempotency-Key, and none is made twice.
+"""Sends payments to an HTTP server that honours Idempotency-Key; none is made twice.
 
     oncegate serve                            # in another terminal
     python examples/http_idempotency.py --payments https://payments.example/charges
 
-A request without an answer says nothing: the payment may have been made. It is sent again under its key, and the server
-answers as it answered the first. The gateway remembers what is done: a later run sends nothing.
+If a request gets no response, its effect is unknown: the payment may have been made. It is sent again with its key, and
+the server repeats its first response. The gateway remembers completed payments, so a later run sends nothing.
 """
 
 import argparse
@@ -19,11 +19,11 @@ PAYMENTS = ({"payment": "p-1", "cents": 1200}, {"payment": "p-2", "cents": 350},
 
 
 def pay(gateway: Gateway, address: str) -> Delivered:
-    """Make each payment that was not made."""
+    """Makes each payment that was not made yet."""
     records = [Record(payment["payment"], json.dumps(payment).encode()) for payment in PAYMENTS]
     headers = {"Content-Type": "application/json"}
     with closing(HttpSink(address, headers=headers, timeout_ms=2_000)) as sink:
-        # A dead run's claims are waited for as long as its lease runs: a second here, for the sake of the example.
+        # The claims of a dead run block until their lease expires; the lease is short to keep the example fast.
         return Delivery(gateway, sink, lease_ms=1_000).deliver(records)
 
 
@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--payments", required=True, help="the server that takes payments")
     given = parser.parse_args()
     with Gateway(given.url, namespace=NAMESPACE) as gateway:
-        gateway.create_namespace()  # no effect where it is there already
+        gateway.create_namespace()  # no effect if it exists
         try:
             done = pay(gateway, given.payments)
         except InDoubt as error:

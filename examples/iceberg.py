@@ -1,11 +1,11 @@
-"""A stream's rows reach an Iceberg table once: each snapshot carries the batch's name, number and fence.
+"""Writes each row of a stream to an Iceberg table once: a snapshot records the batch's name, number and fence.
 
     oncegate serve                            # in another terminal
     python examples/iceberg.py --folder /tmp/orders
 
-The folder keeps the input, the query's checkpoint, the table and its catalogue (SQLite): run it again after a crash at
-any point, and each order is in the table once. The table is written by PyIceberg, on the driver: a batch fits its
-memory. It needs the environment that `make setup` makes, and Java 17 or 21.
+The folder holds the input, the query's checkpoint, the table and its catalogue (SQLite). After a crash at any point,
+run it again, and each order is in the table once. PyIceberg writes the table on the driver, so a batch must fit into
+its memory. Requires the environment of `make setup`, and Java 17 or 21.
 """
 
 import argparse
@@ -27,21 +27,21 @@ FILES = (
     [{"order": "a-3", "cents": 9900}],
 )
 SCHEMA = pa.schema([("order", pa.string()), ("cents", pa.int64())])
-# PyIceberg repeats a refused append over what is there by then, without another look: a zombie's would be a copy.
+# PyIceberg retries a refused append on the newest snapshot without checking it again, so a zombie would write a copy.
 RETRIES = "commit.retry.num-retries"
-LOOKS_MAX = 5  # others that append to the table at the same time cost a look each
+LOOKS_MAX = 5  # each concurrent append by another writer costs one
 
 
 class Fenced(Exception):
-    """A newer attempt has written: this one is a zombie, and stops."""
+    """Raised if a newer attempt has written: this one is a zombie and must stop."""
 
 
 def write(rows: pa.Table, batch: NamedBatch, table: Table) -> bool:
-    """Append a batch with its name as one snapshot, or nothing: whether it was new to the table.
+    """Appends a batch with its name as one snapshot; returns false, writing nothing, if the table has it.
 
-    The snapshot rests on the one that was looked at: the catalogue refuses it where another came since, and the table
-    is looked at again. Raises Fenced, ValueError where the table lets appends be repeated unseen, and pyiceberg's
-    CommitFailedException after LOOKS_MAX; nothing was written then.
+    The snapshot is based on the one that was read. If another was committed since, the catalogue refuses it, and the
+    table is read again. Raises Fenced, ValueError if the table's properties allow unchecked retries of appends, and
+    pyiceberg's CommitFailedException after LOOKS_MAX tries. Nothing was written then.
     """
     properties = {"job": batch.job, "batch": batch.name, "number": str(batch.number), "fence": str(batch.fence)}
     for look in range(LOOKS_MAX):
@@ -60,7 +60,7 @@ def write(rows: pa.Table, batch: NamedBatch, table: Table) -> bool:
 
 
 def entered(table: Table, batch: NamedBatch) -> bool:
-    """Whether the table has the batch, by the job's newest snapshot in its history. Raises Fenced."""
+    """Returns whether the table has the batch, by the job's newest snapshot in its history. Raises Fenced."""
     for snapshot in ancestors_of(table.current_snapshot(), table.metadata):
         said = snapshot.summary.additional_properties if snapshot.summary else {}
         if said.get("oncegate.job") == batch.job:
@@ -71,14 +71,14 @@ def entered(table: Table, batch: NamedBatch) -> bool:
 
 
 def open_table(folder: Path) -> Table:
-    """The table, made where there is none yet."""
+    """Opens the table; creates it if it does not exist."""
     catalogue = SqlCatalog("shop", uri=f"sqlite:///{folder}/catalogue.db", warehouse=folder.absolute().as_uri())
     catalogue.create_namespace_if_not_exists(NAMESPACE)
     return catalogue.create_table_if_not_exists(TABLE, schema=SCHEMA, properties={RETRIES: "0"})
 
 
 def run(spark: SparkSession, url: str, folder: Path) -> None:
-    """Write what has been delivered and was not written."""
+    """Writes the delivered rows that are not written yet."""
     table = open_table(folder)
 
     def each(df: DataFrame, batch: NamedBatch) -> None:
@@ -97,7 +97,7 @@ def run(spark: SparkSession, url: str, folder: Path) -> None:
 
 
 def delivered(spark: SparkSession, folder: Path) -> DataFrame:
-    """A stream of the shop's files, one in each micro-batch."""
+    """Returns a stream of the shop's files, one per micro-batch."""
     (folder / "in").mkdir(parents=True, exist_ok=True)
     for number, rows in enumerate(FILES):
         file = folder / "in" / f"{number}.json"
@@ -114,7 +114,7 @@ def main() -> None:
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     with Gateway(given.url, namespace=NAMESPACE) as gateway:
-        gateway.create_namespace()  # no effect where it is there already
+        gateway.create_namespace()  # no effect if it exists
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     run(spark, given.url, given.folder)
     spark.stop()

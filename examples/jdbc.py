@@ -1,10 +1,10 @@
-"""A stream's rows reach a table of PostgreSQL once: rows and batch name are written in one transaction.
+"""Writes each row of a stream to a PostgreSQL table once: rows and batch name are written in one transaction.
 
     oncegate serve                            # in another terminal
     python examples/jdbc.py --dsn "host=127.0.0.1 dbname=shop" --folder /tmp/orders
 
-The folder keeps the input and the query's checkpoint: run it again after a crash at any point, and each order is in
-the table once. It needs the environment that `make setup` makes, Java 17 or 21, and a PostgreSQL.
+The folder holds the input and the query's checkpoint. After a crash at any point, run it again, and each order is in
+the table once. Requires the environment of `make setup`, Java 17 or 21, and a PostgreSQL server.
 """
 
 import argparse
@@ -29,12 +29,12 @@ CREATE TABLE IF NOT EXISTS written (job text PRIMARY KEY, number bigint NOT NULL
 
 
 class Fenced(Exception):
-    """A newer attempt has begun: this one is a zombie, and stops."""
+    """Raised if a newer attempt has begun: this one is a zombie and must stop."""
 
 
 def write(df: DataFrame, batch: NamedBatch, dsn: str) -> bool:
-    """Write a batch and its name, or nothing: whether it was new to the table. Raises Fenced."""
-    with psycopg.connect(dsn) as database:  # one transaction: committed at its end, undone by an error
+    """Writes a batch and its name; returns false, writing nothing, if the table has it. Raises Fenced."""
+    with psycopg.connect(dsn) as database:  # one transaction: committed at its end, rolled back by an error
         if not entered(database, batch):
             return False
         with database.cursor().copy('COPY orders ("order", cents, batch) FROM STDIN') as rows:
@@ -44,9 +44,10 @@ def write(df: DataFrame, batch: NamedBatch, dsn: str) -> bool:
 
 
 def entered(database: psycopg.Connection[Any], batch: NamedBatch) -> bool:
-    """Enter the batch as the last of its job; False where it is in the table already. Holds the job's row till the end.
+    """Records the batch as the last of its job; returns false if the table has it. Raises Fenced.
 
-    The row's lock makes a second attempt wait for the first one's end; then it sees its number, and its fence.
+    Locks the job's row until the transaction ends. A concurrent attempt waits for that, then reads the new number and
+    fence.
     """
     first = (batch.job, -1, batch.fence)
     database.execute("INSERT INTO written VALUES (%s, %s, %s) ON CONFLICT DO NOTHING", first)
@@ -67,7 +68,7 @@ def main() -> None:
     parser.add_argument("--folder", required=True, type=Path, help="for the input and the checkpoint")
     given = parser.parse_args()
     with Gateway(given.url, namespace=NAMESPACE) as gateway:
-        gateway.create_namespace()  # no effect where it is there already
+        gateway.create_namespace()  # no effect if it exists
     with psycopg.connect(given.dsn) as database:
         database.execute(TABLES)
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
@@ -89,7 +90,7 @@ def main() -> None:
 
 
 def delivered(spark: SparkSession, folder: Path) -> DataFrame:
-    """A stream of the shop's files, one in each micro-batch."""
+    """Returns a stream of the shop's files, one per micro-batch."""
     (folder / "in").mkdir(parents=True, exist_ok=True)
     for number, rows in enumerate(FILES):
         file = folder / "in" / f"{number}.json"

@@ -1,10 +1,11 @@
-"""A worker writes a receipt for each order, once, however often it dies and is run again.
+"""Writes a receipt for each order once, however often the worker dies and is run again.
 
     oncegate serve                            # in another terminal
     python examples/python_worker.py --folder /tmp/receipts
 
-Orders come as lines of a file, and some of them twice. A receipt is a file in the folder. Where the worker was killed
-between a receipt and telling the gateway, the next one is told that it is in doubt, and finds it in the folder.
+Orders are lines of a file, some of them repeated. A receipt is a file in the folder. If the worker was killed after a
+receipt and before its completion at the gateway, the next worker learns that the order is in doubt, and finds the
+receipt in the folder.
 """
 
 import argparse
@@ -19,7 +20,7 @@ ORDERS = ({"order": "a-1", "cents": 1200}, {"order": "a-2", "cents": 350}, {"ord
 
 
 def receipts(orders: Path) -> list[Record]:
-    """The receipt of each line, under the order's number."""
+    """Returns the receipt of each line, with the order's number as its id."""
     found = map(json.loads, orders.read_text().splitlines())
     return [Record(order["order"], f"{order['order']}: {order['cents'] / 100:.2f}\n".encode()) for order in found]
 
@@ -34,9 +35,9 @@ def main() -> None:
     if not orders.exists():
         orders.write_text("".join(f"{json.dumps(order)}\n" for order in ORDERS))
     with Gateway(given.url, namespace=NAMESPACE) as gateway:
-        gateway.create_namespace()  # no effect where it is there already
+        gateway.create_namespace()  # no effect if it exists
         sink = FolderSink(given.folder / "receipts", suffix=".txt")
-        # A dead worker's claims are waited for as long as its lease runs: a second here, for the sake of the example.
+        # The claims of a dead worker block until their lease expires; the lease is short to keep the example fast.
         done = Delivery(gateway, sink, lease_ms=1_000).deliver(receipts(orders))
     print(f"{done.written} receipts written, {done.found} found, {done.duplicates} were there")
 

@@ -1,11 +1,11 @@
-"""A stream's rows reach a Kafka topic once, as records with key and value, also where Spark repeats a batch.
+"""Writes each row of a stream to a Kafka topic once, as a record with key and value, even if Spark repeats a batch.
 
     oncegate serve --ledger "kafka://localhost:9092/try?bare_key=yes&replication=1&min_insync=1"  # beside `make kafka`
     python examples/spark_kafka.py --folder /tmp/orders --topic orders
 
-The gateway keeps its ledger in the cluster that holds the topic, which has to be there, and writes the rows and what
-it knows of them in one transaction. Readers of the topic take `isolation.level=read_committed`. The folder keeps the
-input and the query's checkpoint. It needs the environment that `make setup` makes, and Java 17 or 21.
+The gateway keeps its ledger in the cluster of the topic, which must exist, and writes rows and ledger entries in one
+transaction. Consumers of the topic need `isolation.level=read_committed`. The folder holds the input and the query's
+checkpoint. Requires the environment of `make setup`, and Java 17 or 21.
 """
 
 import argparse
@@ -25,7 +25,7 @@ FILES = (
 
 
 def run(spark: SparkSession, url: str, folder: Path, topic: str) -> None:
-    """Write what has been delivered and was not written; each batch is in the topic once, or not at all."""
+    """Writes the delivered rows that are not written yet; each batch is in the topic once, or not at all."""
     records = delivered(spark, folder).selectExpr("order AS key", "to_json(struct(*)) AS value")
     query = (
         records.writeStream.format("oncegate")  # was: format("kafka")
@@ -40,7 +40,7 @@ def run(spark: SparkSession, url: str, folder: Path, topic: str) -> None:
 
 
 def delivered(spark: SparkSession, folder: Path) -> DataFrame:
-    """A stream of the shop's files, one in each micro-batch."""
+    """Returns a stream of the shop's files, one per micro-batch."""
     (folder / "in").mkdir(parents=True, exist_ok=True)
     for number, rows in enumerate(FILES):
         file = folder / "in" / f"{number}.json"
@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("--topic", default="orders", help="the Kafka topic")
     given = parser.parse_args()
     with Gateway(given.url, namespace=NAMESPACE) as gateway:
-        gateway.create_namespace()  # no effect where it is there already
+        gateway.create_namespace()  # no effect if it exists
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     oncegate_spark.register(spark)
     run(spark, given.url, given.folder, given.topic)

@@ -1,9 +1,9 @@
-"""Orders that a shop delivers twice reach the topic `orders` once, whatever fails and however often this is run.
+"""Writes orders that a shop delivers twice to the topic `orders` once, whatever fails and however often this is run.
 
     oncegate serve                            # in another terminal
     python examples/spark_quickstart.py
 
-It needs the environment that `make setup` makes, and Java 17 or 21.
+Requires the environment of `make setup`, and Java 17 or 21.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import oncegate_spark
 from oncegate_spark import Gateway
 
 NAMESPACE, TOPIC = "shop", "orders"
-# What the shop delivers: order a-2 comes in both files.
+# The shop's deliveries: order a-2 is in both files.
 FILES = (
     [{"order": "a-1", "cents": 1200}, {"order": "a-2", "cents": 350}],
     [{"order": "a-2", "cents": 350}, {"order": "a-3", "cents": 9900}],
@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--url", default="http://127.0.0.1:8080", help="the gateway")
     url = parser.parse_args().url
     with Gateway(url, namespace=NAMESPACE) as gateway:
-        gateway.create_namespace()  # no effect where it is there already
+        gateway.create_namespace()  # no effect if it exists
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     oncegate_spark.register(spark)
     with tempfile.TemporaryDirectory() as folder:
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def delivered(spark: SparkSession, folder: Path) -> DataFrame:
-    """A stream of the shop's files, one in each micro-batch."""
+    """Returns a stream of the shop's files, one per micro-batch."""
     (folder / "in").mkdir()
     for number, rows in enumerate(FILES):
         (folder / "in" / f"{number}.json").write_text("\n".join(map(json.dumps, rows)))
@@ -49,7 +49,7 @@ def delivered(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 def write(df: DataFrame, url: str, checkpoint: str) -> None:
-    """Write each order once: the gateway drops a row whose id was written, by whomever and whenever."""
+    """Writes each order once: the gateway drops a row whose id was written before, by any writer."""
     query = (
         df.writeStream.format("oncegate")
         .option("url", url)
