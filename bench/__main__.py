@@ -29,7 +29,7 @@ from bench.report.figures import Figure, judged, read, unanswered
 from bench.report.reaches import REACHES
 
 OUT = Path("out/bench")
-# These sections come first, while nothing else uses memory.
+# Sections that come first, while nothing else uses memory.
 BESIDE_REDIS = ("claims", "singles", "redis")
 Section = Callable[[Setting], list[Figure]]
 

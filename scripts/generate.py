@@ -1,4 +1,4 @@
-"""Writes the committed files that are made from code; `--check` says which are stale and writes nothing."""
+"""Writes the committed files that are generated from code; `--check` prints the stale ones and writes nothing."""
 
 import sys
 from functools import cache, partial
@@ -15,19 +15,19 @@ ROOT = Path(__file__).parents[1]
 
 
 def openapi_text() -> str:
-    """Makes the text of openapi.json."""
-    from oncegate.transports.http.routes import TABLE  # whose parameters are those of parameters.json
+    """Returns the text of openapi.json."""
+    from oncegate.transports.http.routes import TABLE  # reads parameters.json when imported
 
     return document.text(document.document(TABLE.routes))
 
 
 def parameters_text() -> str:
-    """Makes the text of parameters.json."""
+    """Returns the text of parameters.json."""
     return document.text(document.parameters())
 
 
 def verdicts_text() -> str:
-    """Makes the text of the client's copy of the verdicts' table; it imports nothing of the service."""
+    """Returns the text of the client's copy of the verdict table, which imports nothing from the service."""
     lines = [
         '"""The verdicts as bytes. Generated from oncegate/core/verdicts.py by `make generate`; do not edit."""',
         "",
@@ -53,7 +53,7 @@ GRPC = "service/oncegate/transports/grpc"
 
 @cache
 def _messages() -> dict[str, str]:
-    """The messages of the .proto in Python, by file ending."""
+    """Returns the Python code of the .proto's messages, by file ending."""
     with TemporaryDirectory() as folder:
         status = protoc.main(
             [
@@ -71,7 +71,7 @@ def _messages() -> dict[str, str]:
 
 
 def messages_text(end: str) -> str:
-    """Makes the text of the messages' module, or of its types."""
+    """Returns the text of the messages' module, or of its type stubs."""
     return _messages()[end]
 
 
@@ -86,9 +86,9 @@ GENERATED = {
 
 
 def stale(write: bool = False) -> list[str]:
-    """Lists the committed files that differ from what the code makes now; `write`: writes them, each before the next.
+    """Returns the committed files that differ from the generated text; `write`: also writes each before the next check.
 
-    What is made of a file that is stale is not looked at, unless it is written.
+    Without `write`, files generated from a stale file are not checked.
     """
     names: list[str] = []
     for name, make in GENERATED.items():
@@ -104,7 +104,7 @@ def stale(write: bool = False) -> list[str]:
 
 
 def main() -> int:
-    """Writes what is stale, or with `--check` names it; returns the exit status."""
+    """Writes the stale files, or with `--check` prints their names; returns the exit status."""
     is_check = "--check" in sys.argv[1:]
     names = stale(write=not is_check)
     for name in names:

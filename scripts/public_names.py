@@ -1,7 +1,7 @@
-"""Lists what is public, one line a name, so that a change of it is seen: tests/golden/public.txt.
+"""Lists the public names in tests/golden/public.txt, one per line, so that changes are visible in a review.
 
-The Python client's names with their signatures, the options of Spark's format, the verbs of `oncegate` with flags,
-and its settings. The routes are in openapi.json, the calls of gRPC in gateway.proto.
+The list has the Python client's names with signatures, the options of Spark's format, the verbs of `oncegate` with
+flags, and its settings. openapi.json lists the routes, gateway.proto the gRPC calls.
 """
 
 import enum
@@ -18,7 +18,7 @@ from oncegate_spark.spark.options.table import OPTIONS
 
 
 def text() -> str:
-    """Makes the text of the list."""
+    """Returns the text of the list."""
     parts = {
         "oncegate_spark": _client(),
         "options of Spark's format": sorted(_options()),
@@ -49,7 +49,7 @@ def _described(name: str, value_of_name: Any) -> Iterator[str]:
 
 
 def _signature(called: Any) -> str:
-    """Names and defaults of what is called; types are held by mypy."""
+    """Returns parameter names and defaults of a callable; types are left out, since mypy checks them."""
     called = called.__func__ if isinstance(called, staticmethod | classmethod) else called
     if not callable(called):
         return ""

@@ -3,7 +3,7 @@
     python -m scripts.quote_figures           rewrite the pages from out/<name>/result.md and .png, where they exist
     python -m scripts.quote_figures --check   exit 1 if a page differs from its own results; nothing is written
 
-A page without a new result keeps the one that it has. No figure is written by hand: PERFORMANCE.md quotes these pages.
+Without a new result, a page keeps its old one. No figure is written by hand: PERFORMANCE.md quotes these pages.
 """
 
 import re
@@ -27,7 +27,7 @@ _TWELVE = "twelve"
 
 @dataclass(frozen=True)
 class FigurePage:
-    """A page of docs/figures. `name`: of the page and of the folder below out/; `picture`: its alternative text."""
+    """A page of docs/figures. `name`: of the page and of its folder in out/; `picture`: the picture's alt text."""
 
     name: str
     title: str
@@ -155,7 +155,7 @@ QUOTES = (
 
 
 def result_of(page: str, name: str) -> str:
-    """Returns the text between the markers of `name`; ValueError unless they occur exactly once."""
+    """Returns the text between the markers of `name`. Raises ValueError unless they occur exactly once."""
     texts = re.findall(rf"{re.escape(_MEASURED.format(name))}(.*?){_END}", page, re.DOTALL)
     if len(texts) != 1:
         raise ValueError(f"the page has the markers of {name} {len(texts)} times")
@@ -163,7 +163,7 @@ def result_of(page: str, name: str) -> str:
 
 
 def summary() -> str:
-    """Returns the rows of PERFORMANCE.md, from the pages; KeyError when a page lacks a figure."""
+    """Returns the rows of PERFORMANCE.md from the pages. Raises KeyError if a page lacks a figure."""
     rows = ["| work | Oncegate | beside | its value | ratio |", "|---|---|---|---|---|"]
     figures = {page.name: {(f.name, f.peer): f for f in quoted(page.path.read_text())} for page in PAGES}
     for quote in QUOTES:
@@ -181,7 +181,7 @@ def _shown(value: float, figure: Figure) -> str:
 
 
 def stale() -> dict[Path, str]:
-    """Returns the pages that differ from their results, each with its proper text."""
+    """Returns the pages that differ from their results, with their correct text."""
     texts: dict[Path, str] = {}
     for page in PAGES:
         new = ROOT / "out" / page.name / "result.md"
@@ -196,8 +196,8 @@ def stale() -> dict[Path, str]:
 
 
 def main() -> int:
-    """Rewrites stale pages, or names them; returns the exit status."""
-    # Twice: PERFORMANCE.md quotes what the first pass wrote.
+    """Rewrites stale pages, or with `--check` prints their names; returns the exit status."""
+    # Twice, since PERFORMANCE.md quotes pages written by the first pass.
     for _ in range(2):
         pages = stale()
         for path, text in pages.items():

@@ -1,4 +1,4 @@
-"""Tables of what a user can set: Spark options from the client, settings and counters from the service."""
+"""Draws the reference tables of the docs: verbs, Spark options, calls, counters, metrics and settings."""
 
 import json
 import re
@@ -21,7 +21,7 @@ _UNITS = {1 << 30: "GiB", 1 << 20: "MiB", 1 << 10: "KiB"}
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
-    """Returns a table in Markdown, without padding, since a program writes it."""
+    """Returns a Markdown table without padding."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"|{'|'.join(line)}|" for line in lines)
 
@@ -41,7 +41,7 @@ def _verbs(command: Any, *path: str) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def spark_options() -> str:
-    """Draws every option of the Spark sink and source: what it does, what it takes, and where it does something."""
+    """Draws every option of the Spark sink and source: its effect, its values, and where it applies."""
     head = ["option", "what it does", "values", "default", "`write=`", "calls"]
     rows = [
         [f"`{name}`", meaning, values, default, modes, calls]
@@ -51,13 +51,13 @@ def spark_options() -> str:
 
 
 def spark_habits() -> str:
-    """Draws the options of other connectors, and what is written here in their place."""
+    """Draws the options of other connectors and their replacements here."""
     rows = [[f"`{name}`", connector, here] for name, connector, here in habit_rows()]
     return table(["option", "of", "here"], rows)
 
 
 def spark_promises() -> str:
-    """Draws what each write mode keeps, and what it does not."""
+    """Draws the guarantees of each write mode, and their limits."""
     rows = [[f"`{mode}`", f"`{guarantee}`", keeps, unless] for mode, guarantee, keeps, unless in promise_rows()]
     return table(["`write=`", "`guarantee=`", "what is kept", "what is not"], rows)
 
@@ -79,12 +79,12 @@ def _first_sentence(text: str) -> str:
 
 
 def counters() -> str:
-    """Draws every counter of a namespace: its unit and what it counts."""
+    """Draws every counter of a namespace with its unit and meaning."""
     return table(["counter", "unit", "what it counts"], [[f"`{row.name}`", row.unit, row.meaning] for row in COUNTERS])
 
 
 def metrics() -> str:
-    """Draws every metric of /metrics: its kind, its labels with their values, its unit and what it tells."""
+    """Draws every metric of /metrics: its kind, its labels with their values, its unit and its meaning."""
     head = ["metric", "kind", "labels", "unit", "what it tells"]
     rows = [
         [f"`{metric.full_name}`", metric.kind.value, _labels(metric), metric.unit, metric.meaning] for metric in METRICS
@@ -99,7 +99,7 @@ def _labels(metric: Metric) -> str:
 
 
 def by_label(label: str) -> str:
-    """Draws the counters that a label tells apart: its value, the counter of the API, what it counts."""
+    """Draws the counters that a metric's label distinguishes: the label's value, the API's counter, its meaning."""
     rows = [
         [f"`{row.label[1]}`", f"`{row.name}`", row.meaning]
         for row in COUNTERS
@@ -109,7 +109,7 @@ def by_label(label: str) -> str:
 
 
 def settings() -> str:
-    """Draws every setting, its default, and the reason of the limits among them."""
+    """Draws every setting with its default; limits also have their reason."""
     reasons = limit_reasons()
     halves = {"all owners of the data": SemanticSettings, "this process": ProcessSettings}
     rows = [
@@ -120,7 +120,7 @@ def settings() -> str:
     return table(["setting", "default", "agreed by", "why this default, or what it does"], rows)
 
 
-# Settings that are no limits.
+# Descriptions of the settings that are not limits.
 OTHERS = {
     "ledger": (
         "location of the data: `log:FOLDER` on disk (short form `--data`), `kafka://…` "
@@ -165,7 +165,7 @@ OTHERS = {
 
 
 def shown(name: str, value: object) -> str:
-    """Gives a default as a person writes it: bytes in binary units, other numbers with separators."""
+    """Formats a default: bytes in binary units, other numbers with separators."""
     if value is None:
         return ""
     if isinstance(value, int) and name.endswith(("_bytes", "bytes_in_flight", "bytes_per_second")):
@@ -176,7 +176,7 @@ def shown(name: str, value: object) -> str:
 
 
 def limit_reasons() -> dict[str, str]:
-    """Reads the comment above each field of `Limits`; fields without one share that of the field above."""
+    """Returns the comment above each field of `Limits`; a field without one shares that of the field above."""
     reasons: dict[str, str] = {}
     comment: list[str] = []
     for line in LIMITS_SOURCE.read_text().splitlines():

@@ -1,7 +1,7 @@
-"""Adds the pages of the repository's root to the site, and mends the links between both places.
+"""Adds the pages of the repository's root to the site, and adjusts the links.
 
 mkdocs calls the functions below (`hooks` in mkdocs.yml). In the repository README.md is above docs/; in the site both
-are in one folder. A link to anything but a page (a source file, a folder) becomes plain text.
+are in one folder. Links to anything but a page (a source file, a folder) become plain text.
 """
 
 import os.path
@@ -27,12 +27,12 @@ def on_files(files: Files, *, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
-    """Mends the links of a page that lies in docs/; the root's are mended when they are added."""
+    """Adjusts the links of a page in docs/; those of the root's pages are adjusted when they are added."""
     return markdown if page.file.generated_by else mended(markdown, (ROOT / "docs" / page.file.src_uri).parent)
 
 
 def mended(text: str, folder: Path) -> str:
-    """`text`, which lies in `folder`, with links as they are in the site; what stands in code blocks stays."""
+    """Returns a page of `folder` with its links adjusted to the site; code blocks are unchanged."""
     parts = _FENCE.split(text)
     return "".join(part if part.startswith("```") else _LINK.sub(lambda m: _link(m, folder), part) for part in parts)
 

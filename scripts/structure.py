@@ -1,13 +1,13 @@
-"""Prints the measures of the code's structure: sizes, folders, private reads, and the files on the way of one claim.
+"""Prints metrics of the code's structure: sizes, folders, private reads, and the files that handle one claim.
 
     python scripts/structure.py [--large | --walk]
 
-`--large` prints only the files, functions and folders above the usual sizes: signals to look at, not limits. Keep code
-that is read together in one file.
+`--large` prints only the files, functions and folders above the usual sizes. They are hints, not limits: keep code that
+is read together in one file.
 
 `--walk` starts a gateway on a log ledger in a temporary folder, sends claims of two ids over HTTP, packed and as JSON,
-and counts the calls, the files and the changes of file of the 100th, from the bytes that the server receives to the
-write of its answer, threads included (`tests/meta/test_way.py` bounds them).
+and counts the calls, the files and the changes of file of the 100th claim, from the received bytes to the write of the
+response, in all threads (`tests/meta/test_way.py` bounds them).
 """
 
 import ast
@@ -31,13 +31,13 @@ FILE_LINES, FUNCTION_LINES, FOLDER_FILES = 400, 50, 13
 
 
 def files_of(folder: str) -> list[Path]:
-    """The Python files below a folder, but for those whose first line says that they are generated."""
+    """Returns the Python files below a folder, without generated ones."""
     paths = sorted((ROOT / folder).rglob("*.py"))
     return [path for path in paths if GENERATED not in path.read_text()[:120].lower()]
 
 
 def functions_of(path: Path) -> Iterator[tuple[str, int]]:
-    """The name and the lines of each function, without its docstring."""
+    """Yields the name and the number of lines of each function, without its docstring."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0]
@@ -47,7 +47,7 @@ def functions_of(path: Path) -> Iterator[tuple[str, int]]:
 
 
 def private_reads(path: Path) -> int:
-    """How many lines read a private member of something that is neither self nor cls."""
+    """Returns the number of lines that read a private member of anything but self and cls."""
     lines = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
@@ -58,8 +58,11 @@ def private_reads(path: Path) -> int:
 
 
 def is_forwarder(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Whether the body, without docstring and asserts, is one call of a function or method, neither built in nor a
-    class, that passes only the function's own parameters and attributes of self."""
+    """Returns whether a function only forwards: its body, without docstring and asserts, is a single call.
+
+    The called function or method is neither built in nor a class, and its arguments are the function's own parameters
+    and attributes of self.
+    """
     body = [statement for statement in function.body if not isinstance(statement, ast.Assert)]
     if ast.get_docstring(function, clean=False) is not None:
         body = body[1:]
@@ -77,19 +80,19 @@ def is_forwarder(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 
 def _root(node: ast.expr) -> str | None:
-    """The name that a chain of attributes begins with, if it is one."""
+    """Returns the name at the start of a chain of attributes; None if it does not start with a name."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return node.id if isinstance(node, ast.Name) else None
 
 
 def _is_own(argument: ast.expr, parameters: set[str]) -> bool:
-    """Whether an argument is one of the parameters, or an attribute of self."""
+    """Returns whether an argument is one of the parameters, or an attribute of self."""
     return argument.id in parameters if isinstance(argument, ast.Name) else _root(argument) == "self"
 
 
 def forwarders(folder: str) -> list[str]:
-    """The functions that only forward, as file::name."""
+    """Returns the functions that only forward, as file::name."""
     return [
         f"{path.relative_to(ROOT)}::{node.name}"
         for path in files_of(folder)
@@ -99,7 +102,7 @@ def forwarders(folder: str) -> list[str]:
 
 
 def spread(values: list[int]) -> str:
-    """Median, 90th percentile and largest of some numbers."""
+    """Formats the median, the 90th percentile and the maximum of numbers."""
     if not values:
         return "-"
     ninth = sorted(values)[min(len(values) - 1, int(0.9 * len(values)))]
@@ -107,7 +110,7 @@ def spread(values: list[int]) -> str:
 
 
 def sizes(folder: str) -> str:
-    """One row: files, lines, and how long files and functions are."""
+    """Returns one row: number of files and lines, and the lengths of files and functions."""
     paths = files_of(folder)
     lines = [len(path.read_text().splitlines()) for path in paths]
     functions = [size for path in paths for _, size in functions_of(path)]
@@ -119,7 +122,7 @@ def sizes(folder: str) -> str:
 
 
 def fullest_folders(folder: str) -> list[tuple[int, str]]:
-    """How many modules each package holds, the fullest first; `__init__` does not count."""
+    """Returns the number of modules in each package, the largest first; `__init__` does not count."""
     packages = {path.parent for path in (ROOT / folder).rglob("*.py")}
     counts = [
         (sum(p.name != "__init__.py" for p in package.glob("*.py")), str(package.relative_to(ROOT)))
@@ -148,9 +151,9 @@ WARM, TRIES = 99, 40
 
 
 class Walk:
-    """Records calls into the service's files from the bytes of a request until its answer is written.
+    """Records calls into the service's files from the arrival of a request until its response is written.
 
-    It is a profile function of threads, so those of the loop and of the ledger's writer are both recorded.
+    Installed as the profile function of all threads, so it records both the event loop and the ledger's writer.
     """
 
     def __init__(self) -> None:
@@ -158,7 +161,6 @@ class Walk:
         self.calls: list[str] = []
 
     def __call__(self, frame: Any, event: str, _arg: object) -> None:
-        """Records one call."""
         if event != "call" or not self.expected or not frame.f_code.co_filename.startswith(str(SERVICE)):
             return
         if frame.f_code.co_name == "data_received":
@@ -170,7 +172,7 @@ class Walk:
 
 
 def claim_of(kind: str) -> bytes:
-    """A request that claims two ids of its own, in one of `BODIES`."""
+    """Returns a request that claims two new ids, in one of `BODIES`."""
     media, more = BODIES[kind]
     body = os.urandom(32)
     token = secrets.token_hex(16)
@@ -181,16 +183,16 @@ def claim_of(kind: str) -> bytes:
 
 
 def answered(connection: socket.socket, request: bytes) -> None:
-    """Sends a request and waits for its answer, 200, which comes in one write."""
+    """Sends a request and waits for its response, which must be a 200 in a single write."""
     connection.sendall(request)
     answer = connection.recv(1 << 16)
     assert answer.startswith(b"HTTP/1.1 200 "), answer
 
 
 def walks_of_claims() -> dict[str, list[str]]:
-    """Returns, for each of `BODIES`, the file of each call that the 100th claim of two ids makes, in order.
+    """Returns for each of `BODIES` the file of each call made by about the 100th claim of two ids, in order.
 
-    Maintenance only adds calls: of some claims the one with the fewest is returned.
+    Several claims are recorded and the one with the fewest calls is returned, since maintenance can only add calls.
     """
     from oncegate.testing import LocalGateway
 
@@ -213,12 +215,12 @@ def walks_of_claims() -> dict[str, list[str]]:
 
 
 def changes_of(calls: list[str]) -> int:
-    """How often a call is in another file than the one before."""
+    """Returns how often a call is in a different file from the one before."""
     return sum(call != before for before, call in itertools.pairwise(calls))
 
 
 def main() -> None:
-    """Print everything, or what is asked for."""
+    """Prints all metrics, or those selected by an option."""
     if "--large" in sys.argv[1:]:
         print("\n".join(large()))
         return

@@ -1,14 +1,14 @@
-"""Writes the blocking client from the asyncio one, by substitution; `--check` says what is stale and writes nothing.
+"""Generates the blocking client from the asyncio one; `--check` prints the stale files and writes nothing.
 
-`aio/` is the source of every file in FILES, `sync/` is made from it, as httpcore does. Three kinds of rules, in this
-order, and each of them must find something to do, or it is an error:
+`aio/` is the source of every file in FILES, and `sync/` is generated from it by substitution, as in httpcore. There are
+three kinds of rules, applied in this order. A rule that never applies is an error.
 
 * a line of the source that ends in `# sync: CODE` becomes CODE, and in `# sync: -` it is left out;
-* PHRASES are texts, mostly of docstrings, that read otherwise without asyncio;
+* PHRASES are texts, mostly in docstrings, that differ without asyncio;
 * TOKENS are regular expressions: `await `, `async def`, the names of classes and modules.
 
-Sockets, clocks, and the thread or task that renews leases are written by hand on either side (`pool` and `connection`,
-`clock`, `lease`), under names that make the generated files fit.
+Sockets, clocks, and the thread or task that renews leases are written by hand on both sides (`pool` and `connection`,
+`clock`, `lease`), with names that match the generated files.
 """
 
 import re
@@ -73,11 +73,11 @@ TOKENS = (
 
 
 class UnusedRule(Exception):
-    """A rule found nothing to do in any file: it is out of date."""
+    """Raised if a rule applies to no file, so it is out of date."""
 
 
 def without_asyncio(text: str, used: set[str]) -> str:
-    """The blocking form of a source text, not yet formatted. Adds what was applied to `used`."""
+    """Returns the blocking form of a source text, not yet formatted. Adds the applied rules to `used`."""
 
     def directed(line: re.Match[str]) -> str:
         indent, code = line.groups()
@@ -96,7 +96,7 @@ def without_asyncio(text: str, used: set[str]) -> str:
 
 
 def formatted(text: str) -> str:
-    """The text as `ruff check --select I --fix` and `ruff format` leave it."""
+    """Formats a text with `ruff check --select I --fix` and `ruff format`."""
     for command in (["check", "--select", "I", "--fix", "--quiet"], ["format", "--quiet"]):
         call = [sys.executable, "-m", "ruff", *command, "--stdin-filename", str(CLIENT / "sync/generated.py"), "-"]
         text = subprocess.run(call, cwd=ROOT, input=text, capture_output=True, text=True, check=True).stdout
@@ -104,7 +104,7 @@ def formatted(text: str) -> str:
 
 
 def generated() -> dict[Path, str]:
-    """What every generated file has to hold. Raises UnusedRule."""
+    """Returns the correct text of every generated file. Raises UnusedRule."""
     used: set[str] = set()
     texts = {name: without_asyncio((CLIENT / "aio" / name).read_text("utf-8"), used) for name in FILES}
     unused = [rule for rule, _ in (*PHRASES, *TOKENS) if rule not in used]
@@ -114,7 +114,7 @@ def generated() -> dict[Path, str]:
 
 
 def main() -> int:
-    """Write the stale files, or with `--check` name them; 1 when something is stale or a rule is unused."""
+    """Writes the stale files, or with `--check` prints their names; returns 1 if any is stale or a rule is unused."""
     try:
         stale = {path: text for path, text in generated().items() if not path.exists() or path.read_text() != text}
     except UnusedRule as error:

@@ -1,7 +1,7 @@
 """Measures a ledger on Kafka: claims compared with the log on this disk, rows with a producer in Python, and starts.
 
-One unpinned broker. Of the two cores the gateway has one; broker and load share the other. The log is synced to this
-machine's disk. The topics are not: a broker acknowledges from memory.
+The broker is not pinned. Of the two cores the gateway has one; broker and load share the other. The log is synced to
+this machine's disk. The topics are not: a broker acknowledges from memory.
 """
 
 from statistics import median

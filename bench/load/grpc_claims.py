@@ -56,7 +56,7 @@ def calls(job: Job, go: Callable[[], None]) -> dict[str, float]:
 
 
 def streams(job: Job, go: Callable[[], None]) -> dict[str, float]:
-    """Runs so many streams that together they have `clients` requests in flight."""
+    """Runs `clients` / READ_AHEAD streams, which together have `clients` requests in flight."""
     return asyncio.run(_measured(job, _messages(job, streamed=True), _by_stream, job["clients"] // READ_AHEAD, go))
 
 
