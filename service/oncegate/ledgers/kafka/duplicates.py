@@ -50,7 +50,7 @@ class KafkaDuplicates:
                 await asyncio.gather(*[await producer.send(batch) for batch in batches])
         except BaseException as error:
             await self.close()
-            if not isinstance(error, KafkaError | OSError):  # a TimeoutError is one
+            if not isinstance(error, KafkaError | OSError):  # OSError includes TimeoutError
                 raise
             why = refusal_of(error, Caller.of(self._settings)) or repr(error)
             raise NotTold(f"topic {self._topic} does not take records of duplicates: {why}") from error

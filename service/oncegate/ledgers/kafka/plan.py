@@ -175,7 +175,7 @@ async def id_operations(client: Client, transactional_id: str) -> set[str]:
 
 
 async def _refused(client: Client, transactional_id: str) -> type[KafkaError]:
-    """Returns the coordinator's refusal to end a transaction that does not exist."""
+    """Asks the coordinator to end a transaction that does not exist, and returns the type of its error."""
     try:
         node = await client.coordinator_lookup(_TRANSACTIONS, transactional_id)
     except _NOT_YET as error:

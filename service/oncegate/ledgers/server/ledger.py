@@ -84,7 +84,7 @@ class RemoteLedger(ABC, Storage, Generic[F]):
         await uncancelled(self._compact(position, snapshot))
 
     async def replay(self, from_position: int) -> AsyncGenerator[Sequence[Replayed], None]:
-        """Yields entries as `Ledger.replay` does, up to the end at the first batch, and verifies them again."""
+        """Yields entries as `Ledger.replay` does, and verifies them; entries appended meanwhile are not included."""
         self.end.check()
         self._replays += 1
         try:

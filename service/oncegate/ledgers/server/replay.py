@@ -110,7 +110,7 @@ def require_key(reader: LedgerReader, keys: Keys, fold: Fold, key: bytes) -> Non
 
 
 async def replayed(reader: LedgerReader, fold: Fold, from_position: int) -> AsyncGenerator[Batch, None]:
-    """Yields the entries from a position to the end at the first batch, some megabytes at a time.
+    """Yields the entries from a position on, some megabytes at a time; entries appended later are not included.
 
     Raises LedgerDamaged, after yielding the entries before the damage; LedgerDown: the server is unavailable.
     """
@@ -160,7 +160,7 @@ async def rows_of(
     try:
         data = await read([one.location for one in ranges])
     except LedgerDamaged:
-        catalog.find(*fetch)  # OffsetTrimmed, if it was trimmed meanwhile
+        catalog.find(*fetch)  # raises OffsetTrimmed if the rows were trimmed meanwhile
         raise
     return [Chunk(one.first_offset, one.rows, rows) for one, rows in zip(ranges, data, strict=True)]
 

@@ -15,7 +15,7 @@ from oncegate.ledgers.kafka.shard.ownership import generation_of
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.kafka.shard.replay import Fold
 
-# Above all offsets and generations.
+# Larger than every offset and generation.
 _NONE = 1 << 63
 
 
@@ -54,7 +54,7 @@ class NamedRecords:
             self._named |= self._asked.intersection([(partition, offset)])
 
     def lacks(self, partition: Partition, offset: int, generation: int) -> bool:
-        """Returns True if it is proved that no frame names the record at `offset`, written by `generation`."""
+        """Returns True if no frame can name the record at `offset`, which `generation` wrote."""
         lowest = self._lowest[partition]
         if (partition, offset) in self._named or lowest < 0:
             return False
@@ -62,7 +62,7 @@ class NamedRecords:
 
 
 async def unwritten(place: KafkaPlace, fold: Fold, asked: Mapping[Open, str]) -> Collection[Open]:
-    """Returns the open transactions for which the retained frames prove that no frame names them.
+    """Returns the open transactions that no frame names, as far as the retained frames prove it.
 
     `asked`: open transactions and their transactional ids. Their producers must be fenced already, so that all they
     committed is below the end read now. Raises Unreadable, KafkaError, OSError: retry later.

@@ -73,7 +73,7 @@ class Producer:
         # Partitions added to the transaction at the coordinator.
         self._added: set[Partition] = set()
         self._queues: dict[Partition, deque[tuple[bytearray, asyncio.Future[int]]]] = {}
-        # Brokers that have a request to answer, and the partitions whose first batch is in one.
+        # Brokers with a request in flight, and the partitions whose first batch is in it.
         self._busy: set[int] = set()
         self._sent: set[Partition] = set()
         self._is_adding = False
