@@ -89,7 +89,7 @@ def test_a_start_that_cannot_keep_kernels_reports_that_in_one_line_with_the_prog
     runner = (*AS_NOBODY, "env", f"PYTHONPATH={sources.parent}")
     with GatewayProcess(open_path, "--witness", str(open_path / "witness"), runner=runner) as gateway:
         log = gateway.log
-    assert len(re.findall("not kept, each start compiles them: name a folder by NUMBA_CACHE_DIR", log)) == 1
+    assert len(re.findall("not kept, so each start compiles them: set NUMBA_CACHE_DIR to a folder", log)) == 1
     assert "Traceback" not in log
     assert "compiling kernels, half a minute of one core" in log
     done = re.search(r"compiled (\d+) kernels in", log)

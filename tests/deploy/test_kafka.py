@@ -94,7 +94,7 @@ def test_a_broker_that_cannot_start_reports_the_reason_and_leaves_no_process(tmp
 
 
 def test_a_port_where_another_broker_answers_is_refused(tmp_path: Path) -> None:
-    with Cluster(tmp_path / "first") as first, pytest.raises(BrokerDied, match="is taken"):
+    with Cluster(tmp_path / "first") as first, pytest.raises(BrokerDied, match="is in use"):
         Cluster(tmp_path / "second", first_port=first.ports[0].clients).start()
 
 
@@ -151,7 +151,7 @@ def test_a_folder_that_was_made_with_another_access_is_refused_before_anything_s
 ) -> None:
     with Cluster(tmp_path, access=made):
         pass
-    with pytest.raises(AccessRefused, match="give the same, or another --data"):
+    with pytest.raises(AccessRefused, match="use the same, or another --data"):
         Cluster(tmp_path, access=Access(sasl=True, tls=True)).start()
 
 

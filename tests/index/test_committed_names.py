@@ -94,7 +94,7 @@ def test_records_that_are_damaged_or_out_of_order_are_refused() -> None:
     for number in range(1_000):
         index.add(replace(STREAM, version=str(number)), OlderName(None, 1, 1, bytes(8)))
     first, second = index.frozen()
-    with pytest.raises(ValueError, match="no records of 60"):
+    with pytest.raises(ValueError, match="not whole records of 60"):
         OlderNames().extend(first[:-1])
     with pytest.raises(ValueError, match="out of order"):
         OlderNames().extend(second + first)

@@ -89,7 +89,7 @@ def test_lanes_come_back_from_a_snapshot_with_where_they_are_read_on() -> None:
 
 
 def test_a_snapshot_that_is_not_whole_is_refused() -> None:
-    with pytest.raises(ValueError, match="no two columns"):
+    with pytest.raises(ValueError, match="not two columns"):
         LaneIndex().restore(([(1, "t", "p", 0, 1, bytes(8))], {}))
     with pytest.raises(ValueError, match="out of order"):
         LaneIndex().restore(([(1, "t", "p", 0, 1, struct.pack("<QQ", 2, 1))], {}))

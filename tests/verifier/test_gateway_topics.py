@@ -180,7 +180,7 @@ def test_what_does_not_go_together_is_refused_in_one_line(
         ({"--url": "http://127.0.0.1:1"}, "no gateway answers at http://127.0.0.1:1"),
         ({"--url": "http://127.0.0.1:80a0"}, "is not the address of a gateway"),
         ({"--url": "http://[::1"}, "is not the address of a gateway"),
-        ({"--url": "http://ada:secret@127.0.0.1:1"}, "a key is not sent so"),
+        ({"--url": "http://ada:secret@127.0.0.1:1"}, "set ONCEGATE_API_KEY to send a key"),
         ({"--state": "none/state"}, "the folder none does not exist"),
         ({"--picture": "none/orders.svg"}, "--picture none/orders.svg"),
     ],

@@ -92,7 +92,7 @@ def _question(options: VerifyOptions) -> "VerifyQuestion":
     if options.registry_ca and not options.registry:
         raise BadRequest("--registry-ca goes with --registry URL")
     if not options.given.is_file():
-        raise BadRequest(f"--input {options.given} is no file")
+        raise BadRequest(f"--input {options.given} is not a file")
     if options.picture is not None and (options.picture.is_dir() or not options.picture.parent.is_dir()):
         raise BadRequest(f"--picture {options.picture}: it is a folder, or lies in none")
     check_namespace(options.namespace)

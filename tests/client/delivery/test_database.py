@@ -143,7 +143,7 @@ def test_an_error_that_the_rows_function_catches_undoes_everything_and_is_raised
 
     sink = DatabaseSink(lambda: psycopg.connect(postgres.dsn), forgiving)
     sink.create_table()
-    with pytest.raises(SinkRefused, match="undone"):
+    with pytest.raises(SinkRefused, match="rolled back"):
         Delivery(gateway, sink).deliver([*TWO, Record("o-3", -1)])
     assert {gateway.explain(one)["state"] for one in ("o-1", "o-2", "o-3")} == {"ABSENT"}
     assert Delivery(gateway, sink).deliver(TWO) == Delivered(written=2)

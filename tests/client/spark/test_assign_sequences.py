@@ -77,9 +77,9 @@ def test_a_kafka_stream_through_filters_columns_and_a_coalesce_is_taken() -> Non
         (Leaf("rate"), "no Kafka stream"),
         (Node("LogicalRDD"), "no Kafka stream"),
         (Node("LogicalRelation"), "no Kafka stream"),
-        (Node("Repartition", Leaf("kafka"), shuffle=True), "Repartition stands between"),
-        (Node("Join", Leaf("kafka"), Leaf("kafka")), "Join stands between"),
-        (Node("SomethingNew", Leaf("kafka")), "SomethingNew stands between"),
+        (Node("Repartition", Leaf("kafka"), shuffle=True), "Repartition comes between"),
+        (Node("Join", Leaf("kafka"), Leaf("kafka")), "Join comes between"),
+        (Node("SomethingNew", Leaf("kafka")), "SomethingNew comes between"),
     ],
     ids=lambda value: value if isinstance(value, str) else value.name,
 )

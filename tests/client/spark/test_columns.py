@@ -232,5 +232,5 @@ def test_a_variant_is_a_variant_in_its_topic(gateway: Gateway, caplog: pytest.Lo
         assert known is not None
         assert isinstance(from_arrow_type(known.field("v").type), VariantType) is not old
         assert gateway.read(topic).column("v").to_pylist() == [value, None]  # type: ignore[union-attr]
-        warned = "v is variant and struct<value:binary,metadata:binary> there" in caplog.text
+        warned = "v is variant here and struct<value:binary,metadata:binary> there" in caplog.text
         assert warned is old

@@ -181,12 +181,12 @@ def test_without_pybloom_live_its_filter_is_refused_with_what_to_do(monkeypatch)
 @pytest.mark.parametrize("fpr", [0.0, 1.0, -0.1, 2.0, float("nan")])
 @EVERY
 def test_a_rate_that_is_none_is_refused(kind, fpr) -> None:
-    with pytest.raises(ValueError, match="lies between 0 and 1"):
+    with pytest.raises(ValueError, match="must be above 0 and below 1"):
         make(kind, 10, fpr)
 
 
 def test_an_unknown_filter_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match="there are blocked, pybloom"):
+    with pytest.raises(ValueError, match="use one of blocked, pybloom"):
         make("cuckoo", 10, 0.01)
 
 

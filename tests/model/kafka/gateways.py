@@ -9,7 +9,7 @@ from oncegate.core.errors import LedgerDown, LedgerFenced, LedgerFull, OncegateE
 from oncegate.ledgers.kafka.namespaces import NamespaceTopic
 from oncegate.ledgers.kafka.reading import Trimmed
 from oncegate.ledgers.kafka.rows.user_topics import UserTopics
-from oncegate.ledgers.kafka.shard import assembly, opening
+from oncegate.ledgers.kafka.shard import blobs, opening
 from oncegate.ledgers.kafka.shard.direct import DirectTopic
 from oncegate.ledgers.kafka.shard.ledger import KafkaLedger
 from oncegate.ledgers.kafka.shard.replay import Fold
@@ -223,7 +223,7 @@ class Standby:
                     first, _ = await found.bounds(place.frames)
                     while True:
                         end = await found.stable_end(place.frames)
-                        async with aclosing(assembly.frames_of(found, place, first, end)) as frames:
+                        async with aclosing(blobs.frames_of(found, place, first, end)) as frames:
                             async for frame in frames:
                                 fold.take(frame)
                         first = max(first, end)

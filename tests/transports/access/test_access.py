@@ -225,7 +225,7 @@ def test_a_file_that_cannot_be_used_is_refused_at_the_start(keyed: Keyed, text: 
 
 def test_a_key_whose_check_takes_too_much_memory_is_named_before_it_is_tried(keyed: Keyed) -> None:
     keyed.path.write_text(BAD["a cost that takes all memory"])
-    with pytest.raises(keys.KeysUnreadable, match="key a takes more than 64 MiB to check"):
+    with pytest.raises(keys.KeysUnreadable, match="key a needs more than 64 MiB to check"):
         keyed.open()
 
 

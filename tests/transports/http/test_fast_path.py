@@ -145,6 +145,9 @@ async def nobody(scope: Any, receive: Any, send: Any) -> None:
     """An application that is not ours."""
 
 
+NOW_S = "oncegate.transports.http.server.protocol.now_s"
+
+
 class FakeLoop:
     """A loop with a manual clock that records scheduled calls without running them."""
 
@@ -206,8 +209,11 @@ def protocol(app: Any, loop: Any) -> Protocol:
 
 
 @pytest.mark.parametrize("begun", [b"", b"POST /v1/name"])
-async def test_a_connection_without_a_whole_head_is_closed_after_its_time(begun: bytes) -> None:
+async def test_a_connection_without_a_whole_head_is_closed_after_its_time(
+    begun: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     loop = FakeLoop()
+    monkeypatch.setattr(NOW_S, loop.time)
     wire = protocol(nobody, loop)
     loop.pass_time(KEEP_ALIVE_S - 1)
     wire.data_received(begun)
@@ -216,8 +222,11 @@ async def test_a_connection_without_a_whole_head_is_closed_after_its_time(begun:
     assert wire.transport.is_closing()
 
 
-async def test_a_connection_rests_from_its_last_answer_on_and_never_while_one_is_made() -> None:
+async def test_a_connection_rests_from_its_last_answer_on_and_never_while_one_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     loop = FakeLoop()
+    monkeypatch.setattr(NOW_S, loop.time)
     wire = protocol(nobody, loop)
     loop.pass_time(50)
     wire.data_received(request("POST", CLAIM, bytes(16), Content_Type=PACKED, **RAW))

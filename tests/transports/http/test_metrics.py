@@ -109,7 +109,7 @@ async def test_before_any_ledger_is_opened_it_reports_that_and_nothing_else() ->
 
 
 async def test_the_page_names_what_the_endpoint_has_and_nothing_else() -> None:
-    named = set(re.findall(r"^\| `(oncegate_\w+)` \|", PAGE.read_text(), re.MULTILINE))
+    named = set(re.findall(r"^\|`(oncegate_\w+)`\|", PAGE.read_text(), re.MULTILINE))
     async with open_http() as http:
         found = await scrape(http)
     assert named == {re.sub(r"_(bucket|count|sum)$", "", name) for name, _ in found}
