@@ -42,7 +42,8 @@ def test_every_verdict_has_an_instruction() -> None:
 
 
 @pytest.mark.parametrize(
-    "promise", ["the very same request again", "counts what this attempt claims", "newest one back"]
+    "promise",
+    ["Send the same request again", "numbers the claims and produces of this attempt", "sends the newest one"],
 )
 def test_the_document_explains_how_to_repeat_to_count_and_to_return_a_ledger_position(promise: str) -> None:
     assert promise in " ".join(DOCUMENT["info"]["description"].split())

@@ -39,7 +39,7 @@ def test_copies_distances_and_rows_without_an_id_are_counted(spark: Any) -> None
     assert "112 rows, 97 ids, 12 duplicates" in str(audit)
     untimed = oncegate_spark.audit(df, "an.id")
     assert (untimed.duplicates, untimed.apart) == (12, None)
-    assert "give time_col" in str(untimed)
+    assert "set time_col" in str(untimed)
 
 
 def test_the_files_of_a_path_have_their_write_times(spark: Any, tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_what_cannot_be_counted_is_refused_before_a_job_starts(spark: Any) -> No
     for id_col, time_col, error, told in (
         ("x", None, BadId, "type double"),
         ("gone", None, BadId, "id_col names gone"),
-        ("", None, BadOption, "give id_col"),
+        ("", None, BadOption, "set id_col"),
         ("id", "gone", BadOption, "time_col names gone"),
         ("id", "x", BadOption, r'time_col names x, which is of type double.*cast\("timestamp"\)'),
     ):

@@ -130,7 +130,7 @@ def test_a_row_without_an_id_fails_the_job_before_anything_is_taken(job: Job, ba
         ({"id_col": "key"}, BadId, "id_col names key, and the rows have id, n"),
         ({"id_col": "x"}, BadId, "of type double"),
         ({"id_col": "c"}, BadId, 'different bytes are equal.*cast\\("string"\\)'),
-        ({"id_col": []}, BadOption, "give id_col"),
+        ({"id_col": []}, BadOption, "set id_col"),
         ({"key": ""}, BadOption, "job_key is empty"),
         ({"key": 20261120}, BadOption, 'job_key is 20261120, not a text; .*job_key="load-2026-11-20"'),
         ({"timeout_ms": 0}, BadOption, "write timeout_ms=120_000"),
@@ -142,7 +142,7 @@ def test_missing_options_are_reported_on_the_driver(job: Job, given: dict[str, A
     df = job.rows(1).withColumns({"x": F.lit(0.5), "c": F.col("id").cast("string collate UTF8_LCASE")})
     with pytest.raises(error, match=told):
         once(job, df, **given)
-    with pytest.raises(BadOption, match=r"give .http://gateway:8080"):
+    with pytest.raises(BadOption, match=r"write .http://gateway:8080"):
         dedup(df, "id", job_key="k", gateway="gateway:8080")
     with pytest.raises(BadOption, match="distinct column names"):
         once(job, df.select("id", "id"))

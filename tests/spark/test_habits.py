@@ -36,9 +36,9 @@ def test_a_topic_is_read_with_the_options_of_kafkas_source(job: Job) -> None:
 
 def test_an_option_of_another_connector_is_answered_before_any_task(job: Job) -> None:
     write(job, 1)
-    with pytest.raises(Exception, match=r"startingTimestamp is Kafka's option; .*did you mean .*startingOffsets"):
+    with pytest.raises(Exception, match=r"startingTimestamp is an option of Kafka; .*did you mean .*startingOffsets"):
         reader(job, job.spark.read, startingTimestamp="1").load("t")
-    with pytest.raises(Exception, match=r'kafka.bootstrap.servers is Kafka\'s option; did you mean .option\("url"'):
+    with pytest.raises(Exception, match=r'kafka.bootstrap.servers is an option of Kafka; did you mean .option\("url"'):
         job.write(job.rows(1), **{**job.options(), "kafka.bootstrap.servers": "b:9092"})
 
 

@@ -121,14 +121,14 @@ def by_sequence(log: str) -> list[tuple[int, int]]:
 
 def check_refusals(told: dict[str, str]) -> None:
     wanted = {
-        "repartition": "Repartition stands between",
-        "repartition by a column": "RepartitionByExpression stands between",
-        "sort": "Sort stands between",
-        "dropDuplicates": "Deduplicate stands between",
-        "union": "Union stands between",
+        "repartition": "Repartition comes between",
+        "repartition by a column": "RepartitionByExpression comes between",
+        "sort": "Sort comes between",
+        "dropDuplicates": "Deduplicate comes between",
+        "union": "Union comes between",
         "no offset": "columns topic, partition and offset",
         "minPartitions": "with minPartitions several tasks read one partition of the Kafka source",
-        "a batch": "no Kafka stream is to be seen here",
+        "a batch": "there is no Kafka stream here",
     }
     assert {name: text in told[name] for name, text in wanted.items()} == dict.fromkeys(wanted, True), told
     assert all('option("idCol", "topic,partition,offset")' in text for text in told.values())

@@ -214,5 +214,5 @@ def test_what_leaves_rows_in_their_task_and_order_is_taken(events: Events) -> No
     df = df.withWatermark("ts", "1 minute")
     assigned = assign_sequences(df, producer="lane", sequence="at")
     assert assigned.columns[-2:] == ["lane", "at"]
-    with pytest.raises(BadOption, match="a column LANE already"):
+    with pytest.raises(BadOption, match="column LANE already exists"):
         assign_sequences(assigned, producer="LANE")

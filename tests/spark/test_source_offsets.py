@@ -26,7 +26,7 @@ def test_kafkas_json_of_offsets_is_read_with_its_numbers_for_the_ends() -> None:
 
 @pytest.mark.parametrize("text", ['{"a": {"0": 1}}', '{"t": {"0": 1}, "a": {"0": 1}}', '{"t": {"0": 1}, "1": 1}'])
 def test_kafkas_json_for_another_topic_is_refused(text: str) -> None:
-    with pytest.raises(BadOption, match=r"names the topics .*and this read is of topic t alone"):
+    with pytest.raises(BadOption, match=r"names the topics .*and this read is of topic t only"):
         offsets.parse("startingOffsets", text, "t")
 
 

@@ -57,7 +57,7 @@ def test_with_available_now_a_stream_ends_where_there_is_no_topic(read: Waits) -
 
 
 def test_waiting_for_an_impossible_condition_is_reported(read: Waits) -> None:
-    with pytest.raises(BadOption, match=r'waitForTopic goes with spark.readStream.schema\("<column> <type>'):
+    with pytest.raises(BadOption, match=r'waitForTopic requires spark.readStream.schema\("<column> <type>'):
         read.source(waitForTopic="true").schema()
     with pytest.raises(BadOption, match="startingOffsets has offsets, and topic t, which is waited for, has no row"):
         read.stream(startingOffsets='{"0": 3, "1": 1}').initialOffset()
