@@ -237,7 +237,6 @@ def _plain_headers(own: RowHeaders, rows: slice) -> list[Any]:
 
 
 def _varint(number: int) -> bytes:
-    """Encodes a non-negative number as a zig-zag varint."""
     out, size = np.zeros(10, np.uint8), int(_varint_sizes(np.array([number]))[0])
     _put(out, 0, number)
     return out[:size].tobytes()

@@ -60,7 +60,6 @@ class Caller:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], needs: str = WRITING) -> "Caller":
-        """Returns the client's identity from aiokafka's keyword arguments."""
         user, mechanism, client_id = map(settings.get, ("sasl_plain_username", "sasl_mechanism", "client_id"))
         return cls(user, mechanism, client_id, needs)
 

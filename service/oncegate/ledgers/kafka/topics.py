@@ -60,7 +60,6 @@ class Wanted:
 
     @property
     def settings(self) -> dict[str, str]:
-        """Returns the settings that the topic is created with."""
         given = {name: str(made) for name, (made, _) in self.at_least.items()}
         return {**self.exactly, **given, **self.beside}
 

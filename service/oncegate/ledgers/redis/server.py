@@ -114,7 +114,6 @@ class NoTopics:
         identified: bool = False,
         waiting_topics: Sequence[str] = (),
     ) -> NoReturn:
-        """Raises BadRequest for any rows."""
         raise BadRequest(
             f"topic {topic} takes no rows: {_WHY}; claim the ids and write the rows elsewhere, or leave outputs out. "
             "Nothing was written"
@@ -122,7 +121,6 @@ class NoTopics:
 
     @property
     def columns(self) -> Any:
-        """Returns an empty schema."""
         return pa.schema([])
 
     def refuse_read(self, topic: str) -> NoReturn:

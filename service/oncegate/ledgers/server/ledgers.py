@@ -219,7 +219,6 @@ class ServerLedgers(ABC, Generic[N, P, F, T]):
         """Adds a namespace with this ledger id and wrapped key to the list, if it is new; makes its topics or keys."""
 
     def _deleted(self, listed: N) -> Any:
-        """Returns the list entry of a deleted namespace."""
         return replace(cast(Any, listed), deleted=True)
 
     def _forget(self, location: P) -> None:

@@ -58,11 +58,9 @@ class Brokers:
         self._client = client
 
     async def refresh(self) -> None:
-        """Refreshes the leaders of the partitions."""
         await self._client.force_metadata_update()
 
     async def open_in(self, partitions: Iterable[Partition]) -> list[Open]:
-        """Returns the open transactions in these partitions."""
         return [one for partition in partitions for one in await self._open_in(partition)]
 
     async def _open_in(self, partition: Partition) -> list[Open]:

@@ -163,7 +163,6 @@ class UserPartitions:
 
     @contextmanager
     def _allowed(self, one: Open, what: str) -> Iterator[None]:
-        """Logs the missing right if the brokers refuse a marker."""
         try:
             yield
         except ClusterAuthorizationFailedError:

@@ -98,7 +98,6 @@ class RowStream:
 
     @property
     def partitions(self) -> list[Partition]:
-        """Returns the partition of each batch yielded so far."""
         return [partition for partition, _ in self._sent]
 
     def written(self, offsets: Sequence[int]) -> RowPlaces:

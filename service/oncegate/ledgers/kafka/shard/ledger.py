@@ -61,7 +61,6 @@ class KafkaLedger(RemoteLedger[Fold]):
 
     @property
     def where(self) -> str:
-        """Returns the topic of its frames."""
         return self._place.where
 
     @property

@@ -37,7 +37,6 @@ class KafkaPlace:
 
     @property
     def where(self) -> str:
-        """Returns the topic of its frames."""
         return self.frames.topic
 
     @property
@@ -62,6 +61,5 @@ class KafkaPlace:
 
     @property
     def partitions(self) -> tuple[Partition, Partition, Partition, Partition]:
-        """Returns the partitions of frames, states, outputs and stages."""
         frames, states, outputs, stages = topic_names(self.listed)
         return Partition(frames, 0), Partition(states, 0), Partition(outputs, 0), Partition(stages, 0)

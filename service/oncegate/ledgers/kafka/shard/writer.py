@@ -101,7 +101,6 @@ class FrameWriter:
 
     @property
     def is_worn(self) -> bool:
-        """True if the next write needs another producer."""
         return self._guard.is_worn
 
     async def renew(self) -> None:

@@ -25,7 +25,6 @@ Batches = Sequence[Batch] | AsyncIterable[Batch]
 
 
 async def each_of(batches: Batches) -> AsyncIterator[Batch]:
-    """Yields the batches of a sequence or an async iterable."""
     if isinstance(batches, AsyncIterable):
         async for batch in batches:
             yield batch
@@ -58,7 +57,6 @@ class Sending:
                 future.result()
 
     def add(self, batch: Batch, future: "asyncio.Future[Any]") -> None:
-        """Adds a batch that was queued at the producer."""
         size_bytes = batch.encoded.size()
         self._sent.append((batch.partition, size_bytes, future))
         self._unanswered[future] = size_bytes

@@ -43,7 +43,6 @@ class RedisPlace:
 
     @property
     def frames(self) -> str:
-        """Returns the key of the frames."""
         return self._key("frames")
 
     @property
@@ -52,7 +51,6 @@ class RedisPlace:
 
     @property
     def rows(self) -> str:
-        """Returns the key of output ranges."""
         return self._key("rows")
 
     @property
@@ -121,7 +119,6 @@ def require_replicas(place: RedisPlace, waited: Sequence[object]) -> None:
 
 
 def gone(place: RedisPlace) -> LedgerDamaged:
-    """Returns the error for a ledger whose head is missing."""
     return LedgerDamaged(
         f"key {place.head} is gone: the server was flushed, emptied, or is another one; nothing was written, put back "
         "what it held"
@@ -129,7 +126,6 @@ def gone(place: RedisPlace) -> LedgerDamaged:
 
 
 def foreign(place: RedisPlace) -> LedgerDamaged:
-    """Returns the error for keys of another ledger."""
     return LedgerDamaged(
         f"key {place.head} and those beside it are of another ledger than the list of namespaces says; nothing was "
         "written, put back what belongs together"
