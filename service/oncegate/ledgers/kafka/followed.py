@@ -43,6 +43,7 @@ class FollowedTopics(FollowedReader[Fold]):
         self._place = place
         self._outputs = OutputReadback(place)
         self._reader = Reader(place.settings)
+        self._has_begun = False
 
     async def close(self) -> None:
         await self._reader.stop()
@@ -53,8 +54,10 @@ class FollowedTopics(FollowedReader[Fold]):
         return await self._outputs.rows(self._fold.catalog, topic, partition, offset, max_rows, max_bytes)
 
     async def _new_frames(self) -> AsyncGenerator[Frame, None]:
-        if not self._read_to:
+        if not self._has_begun:
+            # Once only. A low end that rises afterwards is `Trimmed`: frames in between were never read.
             self._read_to, _ = await self._reader.bounds(self._place.frames)
+            self._has_begun = True
         end = await self._reader.stable_end(self._place.frames)
         async with aclosing(frames_of(self._reader, self._place, self._read_to, end)) as frames:
             async for frame in frames:
