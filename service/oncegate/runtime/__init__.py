@@ -1,1 +1,1 @@
-"""Where events go: log lines now, metrics and traces later."""
+"""Logging, tracing, and the setup of the process."""

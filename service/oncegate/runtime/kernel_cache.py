@@ -1,4 +1,4 @@
-"""Finds a folder for machine code in a process that has none that it may write, and says how compiling gets on.
+"""Finds a writable folder for compiled kernels, and reports the progress of compiling.
 
 Called before the modules of the kernels are imported: numba chooses a kernel's folder when it is declared.
 """
@@ -23,14 +23,14 @@ SAY_EACH_MS = 5_000
 
 
 def has_cache() -> bool:
-    """Tells whether numba finds a folder that it can write: all kernels lie in folders like this file's."""
+    """Returns whether numba finds a writable folder: the folders of all kernels resemble that of this file."""
     probe = compiled(_probe)
     COMPILED.remove(probe)
     return is_kept(probe)
 
 
 def _probe() -> None:
-    """Is never run: how numba takes it says where kernels may lie."""
+    """Never runs: numba's choice of a cache for it shows where kernels can be stored."""
 
 
 def keep_kernels(fallback: Path | None) -> bool:
@@ -57,7 +57,7 @@ def keep_kernels(fallback: Path | None) -> bool:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copies the kernels that are not there or older there; the index of each last, for it names the others."""
+    """Copies kernels that are missing or older in the target; each index last, since it names the other files."""
     for index in sorted(source.glob("*.nbi")):
         kept = target / index.name
         if kept.exists() and kept.stat().st_mtime >= index.stat().st_mtime:
@@ -71,7 +71,7 @@ def _copy(source: Path, target: Path) -> None:
 
 @contextmanager
 def saying_what_is_compiled(say: Callable[[str], Any]) -> Iterator[None]:
-    """Says that kernels are compiled when the first is, then each five seconds; nothing where all are kept."""
+    """Reports compiling at the first kernel and then every five seconds; nothing if all kernels are cached."""
     listener = CompileListener(say)
     event.register("numba:compile", listener)
     try:
@@ -108,7 +108,7 @@ class CompileListener(event.Listener):  # type: ignore[misc]
             self._ended_ms = self._clock.monotonic_ms()
 
     def end(self) -> None:
-        """Says how many were compiled, if any was."""
+        """Reports the number of compiled kernels, if any."""
         if self._compiled:
             self._say(f"compiled {self._compiled} kernels in {(self._ended_ms - self._began_ms) / 1000:.0f} s")
 

@@ -15,18 +15,18 @@ _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL
 
 @dataclass(frozen=True)
 class WantedTraces:
-    """Says where traces go: `exporters`, of EXPORTERS but none; and by which of PROTOCOLS."""
+    """The destinations of traces: `exporters` are of EXPORTERS without none, `protocol` is one of PROTOCOLS."""
 
     exporters: tuple[str, ...]
     protocol: str
 
 
 def wanted_traces(environ: Mapping[str, str]) -> WantedTraces | None:
-    """Returns where traces are to go; None: nobody asks for them. Raises ValueError for a value that is not known.
+    """Returns the destinations of traces; None: traces are off. Raises ValueError for an unknown value.
 
     Sampling, headers, batches and names are read by the SDK itself, from the other variables of the specification.
     """
-    # An empty value counts as none, says the specification.
+    # By the specification, an empty value counts as unset.
     variables = {name: value.strip() for name, value in environ.items() if name.startswith("OTEL_") and value.strip()}
     asks = "OTEL_TRACES_EXPORTER" in variables or any(name in variables for name in _ENDPOINTS)
     if not asks or variables.get("OTEL_SDK_DISABLED", "").lower() == "true":

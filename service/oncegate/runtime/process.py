@@ -13,23 +13,23 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-# What a gateway without namespaces and connections has open (some twenty), and files that are read at this moment.
+# Open files of a gateway without namespaces and connections (about twenty), and files that are being read.
 AT_REST = 32
 # Its lock, segment and witness, a file that is written beside them, and four runs of old ids that are mapped.
 PER_NAMESPACE = 8
 # Connections to the port of probes, where there is one, and the port itself.
 PROBES = 9
-# For so many connections that are served one more is refused, and has a descriptor until its caller has heard it.
+# One refused connection for this many served ones: it holds a descriptor until its refusal is sent.
 REFUSED = 8
-# Connections that the system has made and the loop has yet to look at: all may come at once. uvicorn's own default.
+# Connections that the system has accepted and the loop has not: all may arrive at once. uvicorn's own default.
 BACKLOG_MAX = 2_048
-# Of the limit: files of topics that are appended to (`ledgers.log`), and the backlog.
+# Share of the limit for files of topics that are being appended to (`ledgers.log`), and for the backlog.
 _SHARE = 8
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Says how many of each there may be; `backlog`: connections that wait to be looked at."""
+    """Maximum numbers of each. `backlog`: connections that are not accepted yet."""
 
     connections: int
     namespaces: int
@@ -37,16 +37,16 @@ class Budget:
 
 
 def raise_limit() -> int:
-    """Raises the limit of open files to what the process may have at most, and returns it."""
+    """Raises the limit of open files to the hard limit of the process, and returns it."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard
 
 
 def shared_out(limit: int, connections: int, namespaces: int, kept: int = 0) -> Budget:
-    """Shares a limit out: so many connections and namespaces as are wanted, where it is large enough for them.
+    """Divides the limit: as many connections and namespaces as requested, or as many as fit.
 
-    `kept`: descriptors that neither gets.
+    `kept`: descriptors that are reserved for neither.
     """
     backlog = min(BACKLOG_MAX, limit // _SHARE)
     left = limit - AT_REST - kept - limit // _SHARE - backlog
@@ -56,24 +56,24 @@ def shared_out(limit: int, connections: int, namespaces: int, kept: int = 0) -> 
 
 
 def needed(namespaces: int, kept: int = 0) -> int:
-    """Returns the lowest limit that leaves room for so many namespaces, and as much again for connections."""
+    """Returns the lowest limit that fits these namespaces, and as many descriptors for connections."""
     return -(-(2 * namespaces * PER_NAMESPACE + AT_REST + kept) * _SHARE // (_SHARE - 2))
 
 
-# A thread that wants the interpreter asks for it after this long; Python's own value is five times as much. The loop
-# wants it again after each call of the system, so behind a thread that decodes a body it would stand for 200 ms.
+# A waiting thread requests the interpreter after this long; Python's default is five times as much. The loop requests
+# it after each system call, so with the default a thread that decodes a body would stall it for 200 ms.
 SWITCH_INTERVAL_S = 0.001
 
 
 def share_often() -> None:
-    """Lets a thread that waits for the interpreter have it after a millisecond, so that no request stalls the loop."""
+    """Lets waiting threads have the interpreter after a millisecond, so that no request stalls the loop."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
 
 
 # malloc's parameters, by their numbers in <malloc.h>.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-# The largest that glibc takes: bodies and their copies come out of memory that was used before, so the system need
-# not fetch and clear new pages for each. What is free beyond the other bound goes back.
+# The largest value of glibc: bodies and their copies reuse freed memory, so the kernel need not clear new pages for
+# each. Free memory beyond the other bound is returned to the system.
 _MMAP_BYTES = 32 << 20
 _KEPT_BYTES = 128 << 20
 # Counting frees most of what requests leave behind; connections and errors leave cycles. A collection of 5,000 objects
@@ -83,7 +83,7 @@ _THRESHOLDS = (5_000, 10, 400)
 
 
 def keep_freed_memory() -> None:
-    """Let freed memory be used again instead of handing it back at once; no effect where malloc is not glibc's."""
+    """Lets malloc reuse freed memory instead of returning it at once; no effect unless malloc is glibc's."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_MMAP_THRESHOLD, _MMAP_BYTES)
@@ -91,12 +91,12 @@ def keep_freed_memory() -> None:
 
 
 def collect_seldom() -> None:
-    """Collect after more than a request's objects; what a start makes stays, and is not gone through each time."""
+    """Collects garbage less often than after each request."""
     gc.set_threshold(*_THRESHOLDS)
 
 
 def leave_out_what_is_loaded() -> None:
-    """Leave out of the garbage collections what was loaded so far."""
+    """Excludes all objects loaded so far from garbage collection."""
     gc.collect()
     gc.freeze()
 

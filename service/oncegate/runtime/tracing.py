@@ -48,20 +48,20 @@ class SpanCounts:
         self.outcomes = dict.fromkeys(SPAN_OUTCOMES, 0)
 
     def add(self, outcome: str, count: int) -> None:
-        """Counts so many spans more."""
+        """Adds to the number of spans with this outcome."""
         with self._lock:
             self.outcomes[outcome] += count
 
 
 class CountedExporter(SpanExporter):
-    """Sends by another exporter, and counts how that ended."""
+    """Exports through another exporter, and counts the outcomes."""
 
     def __init__(self, exporter: SpanExporter, counts: SpanCounts) -> None:
         self._exporter, self._counts = exporter, counts
         self.taken = 0
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Sends spans; what it raises passes on."""
+        """Exports spans; raises the errors of the exporter."""
         self.taken += len(spans)
         ended = SpanExportResult.FAILURE
         try:
@@ -110,9 +110,9 @@ def _queue_max() -> int:
         return QUEUE_MAX
 
 
-# The library says each failed export; a collector that is away for an hour is not a line every five seconds.
+# The library logs each failed export; without this limit, an unreachable collector would log every five seconds.
 SAID_EVERY_MS = 60_000
-# Of a stop, for the last batch: a collector that is away must not keep a gateway from its end.
+# Time for the last batch at shutdown: an unreachable collector must not delay the end of the process.
 FLUSH_MS = 3_000
 
 
@@ -139,7 +139,7 @@ class Recording:
             yield Recording(span, self._tracer)
 
     def link(self, other: TraceSpan) -> None:
-        """Says that another span belongs to this one too."""
+        """Links another span to this one."""
         if self._span.is_recording():
             trace_id, span_id = other.ids
             sampled = TraceFlags(TraceFlags.SAMPLED)
@@ -181,7 +181,7 @@ class OtelTracer:
             yield Recording(span, self._tracer) if span.is_recording() else None
 
     def _carrier(self, headers: Iterable[tuple[str | bytes, str | bytes]]) -> Mapping[str, str]:
-        """What the propagators read. A header that comes twice says two things, so it says nothing."""
+        """Returns the headers for the propagators, without those that occur twice."""
         carrier: dict[str, str] = {}
         twice = set()
         for name, value in headers:
@@ -201,7 +201,7 @@ def _ended(span: Any) -> Iterator[Any]:
     try:
         yield span
     except BaseException as error:
-        # Not its text: what it names may be somebody's. Whether a refusal is a failure, its request says.
+        # Without the text, which may name ids. The span of the request decides whether a refusal is a failure.
         if isinstance(error, OncegateError):
             span.set_attribute("oncegate.code", error.code)
         else:
@@ -213,7 +213,7 @@ def _ended(span: Any) -> Iterator[Any]:
 
 
 class LibraryLogEvents(logging.Handler):
-    """Turns what OpenTelemetry's libraries say into events, one a minute of each kind."""
+    """Turns log records of OpenTelemetry's libraries into events, one a minute of each kind."""
 
     def __init__(self, observer: Observer, clock: Clock) -> None:
         super().__init__(logging.WARNING)
@@ -221,7 +221,7 @@ class LibraryLogEvents(logging.Handler):
         self._said_ms: dict[str, int] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Tells the observer, unless the same was said within the last minute."""
+        """Reports the record, unless one of its kind was reported within the last minute."""
         now_ms, kind = self._clock.monotonic_ms(), str(record.msg)
         if now_ms - self._said_ms.get(kind, -SAID_EVERY_MS) >= SAID_EVERY_MS:
             self._said_ms[kind] = now_ms
@@ -232,7 +232,7 @@ class LibraryLogEvents(logging.Handler):
 async def tracing(made: Sequence[SpanExporter], observer: Observer, clock: Clock) -> AsyncIterator[OtelTracer]:
     """Records spans and sends them from threads of their own; at the end what is left is sent, for `FLUSH_MS` at most.
 
-    Spans that find a queue full (OTEL_BSP_MAX_QUEUE_SIZE) are lost, and `traces_not_sent` says so;
+    Spans that find the queue full (OTEL_BSP_MAX_QUEUE_SIZE) are lost, which the event `traces_not_sent` reports;
     how many, the tracer's `outcomes`.
     """
     said = logging.getLogger("opentelemetry")
@@ -268,7 +268,7 @@ def _otlp(protocol: str) -> SpanExporter:
 
 
 def _resource() -> Resource:
-    """What the variables say of the service; its name is `oncegate` unless they say another."""
+    """Returns the resource from the environment; its default name is `oncegate`."""
     named = OTEL_SERVICE_NAME in os.environ or "service.name=" in os.environ.get(OTEL_RESOURCE_ATTRIBUTES, "")
     own = {"service.version": oncegate.__version__}
     return Resource.create(own if named else own | {"service.name": "oncegate"})
