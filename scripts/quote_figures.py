@@ -114,7 +114,7 @@ PAGES = (
 
 @dataclass(frozen=True)
 class Quote:
-    """A row of PERFORMANCE.md: the figure `name` of a page, beside `peer`."""
+    """A row of PERFORMANCE.md: the figure `name` of a page, compared with `peer`."""
 
     work: str
     page: str

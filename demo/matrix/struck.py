@@ -35,12 +35,12 @@ class Strike:
     files: str
 
     def options(self) -> dict[str, str]:
-        """Returns it as write options."""
+        """Returns the strike as write options."""
         return {f"strike{name}": str(value) for name, value in vars(self).items()}
 
     @classmethod
     def of(cls, options: Any) -> "Strike":
-        """Parses it from write options."""
+        """Parses a strike from write options."""
         fault, batch, folder, files = (options[f"strike{name}"] for name in ("fault", "batch", "folder", "files"))
         return cls(fault, int(batch), folder, files)
 

@@ -165,7 +165,7 @@ def _rights(principal: str, rights: "Sequence[Right]") -> Table:
 app = typer.Typer(help="Prepare Kafka's brokers for a ledger.", no_args_is_help=True, add_completion=False)
 
 
-# With a callback of its own a group of one verb keeps the verb's name.
+# Without a callback, Typer would drop the name of a group's only verb.
 @app.callback()
 def main() -> None:
     """Prepare Kafka's brokers for a ledger."""

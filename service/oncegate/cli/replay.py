@@ -142,7 +142,7 @@ def _check_known(run: "Replay", order: "Order", namespace: str) -> None:
 
 
 def _with_bar(run: "Replay", dry_run: bool, step: Callable[["ReportStep"], Ran]) -> Ran:
-    """Runs a step with its bar. Raises OncegateError with what is wrong and how far it came."""
+    """Runs a step with its bar. Raises OncegateError with the cause and the progress so far."""
     try:
         with steps() as report_step:
             return step(report_step)

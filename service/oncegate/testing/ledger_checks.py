@@ -54,7 +54,7 @@ async def entries_come_back_in_order(under_test: LedgersUnderTest) -> None:
 
 
 async def marks_tell_histories_apart(under_test: LedgersUnderTest) -> None:
-    """Checks that each append has a hash chain of its own."""
+    """Checks that each append has its own hash chain, even if the entries are equal."""
     async with opened_at(under_test) as opened:
         marks = [opened.ledger.mark] + [await opened.ledger.append([b"same"], []) for _ in range(5)]
         require(len({mark.chain for mark in marks}) == len(marks), "give every mark a chain of its own")

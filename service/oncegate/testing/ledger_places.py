@@ -22,7 +22,7 @@ from oncegate.ports import (
 
 
 class LedgersUnderTest(Protocol):
-    """The ledgers under test and everything beside them. Survives the processes that open it."""
+    """The ledgers under test and their runs. Survives the processes that open it."""
 
     def ledgers(self) -> AbstractAsyncContextManager[Ledgers]:
         """Opens the ledgers that a process starting now would find; the namespace `default` exists."""
@@ -57,13 +57,13 @@ async def opened_at(under_test: LedgersUnderTest) -> AsyncIterator[OpenLedger]:
 
 @asynccontextmanager
 async def runs_at(under_test: LedgersUnderTest) -> AsyncIterator[Runs]:
-    """Opens the runs beside the default ledger of a place."""
+    """Opens the runs of the default ledger of a place."""
     async with opened_at(under_test) as opened, under_test.runs().open(NAMESPACE, opened) as runs:
         yield runs
 
 
 def range_of(name: int, rows: int, stream: str = "s") -> WriteRange:
-    """Returns the change that writes a range, named by a number, with bytes of its own."""
+    """Returns the change that writes a range, named by a number, with distinct bytes."""
     return WriteRange(name.to_bytes(16, "big"), stream, rows, b"rows of %d " % name * 50)
 
 

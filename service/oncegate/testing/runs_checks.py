@@ -1,4 +1,4 @@
-"""Checks the sorted runs beside a ledger. Part of the conformance suite."""
+"""Checks the sorted runs of a ledger. Part of the conformance suite."""
 
 import asyncio
 import gc

@@ -38,7 +38,7 @@ class Broken:
 
     @staticmethod
     def beside(runs: Runs) -> Runs:
-        """Returns the runs beside the ledger."""
+        """Returns the runs of the ledger, which a subclass may break."""
         return runs
 
     async def close(self) -> None:
