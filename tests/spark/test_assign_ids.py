@@ -314,12 +314,12 @@ def test_two_rows_that_tie_in_the_order_fail_the_job(spark: Any, files: str) -> 
     ("given", "told"),
     [
         ({"by": "rows"}, "source, content, position"),
-        ({"by": "source", "cols": ["text"]}, "takes no cols; it takes topic"),
+        ({"by": "source", "cols": ["text"]}, "has no argument cols; it has topic"),
         ({"by": "content", "cols": []}, "name each relevant column once"),
         ({"by": "content", "cols": ["nope"]}, r"the rows have \['n', 'text'\]"),
         ({"by": "content", "name": "n"}, "choose another name="),
         ({"by": "position"}, "needs a total order"),
-        ({"by": "position", "order_by": ["nope"], "scope": "s"}, r"there are \['n', 'text'\]"),
+        ({"by": "position", "order_by": ["nope"], "scope": "s"}, r"the columns are \['n', 'text'\]"),
         ({"by": "position", "order_by": ["n"]}, 'scope="<a name for this input>"'),
     ],
 )

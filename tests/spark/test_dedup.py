@@ -135,7 +135,7 @@ def test_a_row_without_an_id_fails_the_job_before_anything_is_taken(job: Job, ba
         ({"key": 20261120}, BadOption, 'job_key is 20261120, not a text; .*job_key="load-2026-11-20"'),
         ({"timeout_ms": 0}, BadOption, "write timeout_ms=120_000"),
         ({"timeout_ms": None}, BadOption, "write timeout_ms=120_000"),
-        ({"on_down": "spill"}, BadOption, "here it is block or fail"),
+        ({"on_down": "spill"}, BadOption, "here it must be block or fail"),
     ],
 )
 def test_missing_options_are_reported_on_the_driver(job: Job, given: dict[str, Any], error: type, told: str) -> None:

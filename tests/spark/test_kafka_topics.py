@@ -283,7 +283,7 @@ def test_what_direct_cannot_keep_is_refused_by_name(broker: Broker, job: Job, tm
     refused_on_driver(job, r"required column 'value'", rows.drop("value"), **known)
     shuffled = job.rows(2, 1, partitions=1).sortWithinPartitions(F.desc("n")).selectExpr(*NUMBERED[:2], NUMBERED[3])
     shuffled = shuffled.withColumn("source", F.lit("events"))
-    with pytest.raises(Exception, match="are not in the order of their sequences"):
+    with pytest.raises(Exception, match="do not come in the order of their sequences"):
         job.write(shuffled, **known)
     (config := tmp_path / "kafka.properties").write_text("# as whom\nacks=1\n")
     with pytest.raises(Exception, match="acks: the lane sets it itself"):

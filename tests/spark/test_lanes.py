@@ -175,15 +175,15 @@ def test_ids_of_a_batch_are_forgotten_once_the_next_begins(job: Job) -> None:
 
 
 REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "repartition": (lambda df: df.repartition(3), "Repartition stands between"),
-    "by a column": (lambda df: df.repartition("partition"), "RepartitionByExpression stands between"),
-    "sort within tasks": (lambda df: df.sortWithinPartitions("n"), "Sort stands between"),
-    "aggregate": (lambda df: df.dropDuplicates(["topic", "partition", "offset"]), "Deduplicate stands between"),
-    "join": (lambda df: df.join(df.sparkSession.range(3).toDF("n"), "n"), "Join stands between"),
-    "union": (lambda df: df.union(df), "Union stands between"),
-    "explode": (lambda df: df.selectExpr("*", "explode(array(1, 2)) e"), "Generate stands between"),
-    "limit": (lambda df: df.limit(3), "Limit stands between"),
-    "any function": (lambda df: df.mapInArrow(lambda rows: rows, df.schema), "MapInArrow stands between"),
+    "repartition": (lambda df: df.repartition(3), "Repartition comes between"),
+    "by a column": (lambda df: df.repartition("partition"), "RepartitionByExpression comes between"),
+    "sort within tasks": (lambda df: df.sortWithinPartitions("n"), "Sort comes between"),
+    "aggregate": (lambda df: df.dropDuplicates(["topic", "partition", "offset"]), "Deduplicate comes between"),
+    "join": (lambda df: df.join(df.sparkSession.range(3).toDF("n"), "n"), "Join comes between"),
+    "union": (lambda df: df.union(df), "Union comes between"),
+    "explode": (lambda df: df.selectExpr("*", "explode(array(1, 2)) e"), "Generate comes between"),
+    "limit": (lambda df: df.limit(3), "Limit comes between"),
+    "any function": (lambda df: df.mapInArrow(lambda rows: rows, df.schema), "MapInArrow comes between"),
     "no offset": (lambda df: df.drop("offset"), "columns topic, partition and offset"),
 }
 

@@ -169,7 +169,7 @@ def test_a_wrong_option_is_reported_on_the_driver(job: Job) -> None:
     produce(job.gateway, 1)
     with pytest.raises(Exception, match=r"failOnDataLoss is 'perhaps'"):
         batch(job, failOnDataLoss="perhaps")
-    with pytest.raises(Exception, match=r"offset 9 of partition 0, and topic t ends there at 1"):
+    with pytest.raises(Exception, match=r"offset 9 for partition 0, and topic t ends there at 1"):
         Collected(job).run(stream(job, startingOffsets='{"0": 9}'))
     with pytest.raises(Exception, match=r"endingOffsets is for spark\.read"):
         Collected(job).run(stream(job, endingOffsets="latest"))

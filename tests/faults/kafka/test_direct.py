@@ -345,7 +345,7 @@ def test_a_topic_of_lanes_takes_no_rows_another_way(gateway: Gateway, topic: str
 
 
 def test_rows_that_are_refused_are_refused_before_any_is_written(gateway: Gateway, broker: Broker, topic: str) -> None:
-    with pytest.raises(BadId, match="they rise"):
+    with pytest.raises(BadId, match="they must increase"):
         writer(gateway, topic).write(rows(2, 1))
     with pytest.raises(BadOption, match=r"acks, transactional\.id"):
         DirectWriter(gateway, topic, "p", config={"transactional.id": "x", "acks": "1"})
