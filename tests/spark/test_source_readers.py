@@ -223,7 +223,7 @@ def test_what_only_streams_or_only_batches_have_is_refused_to_the_other(read: Re
 def test_a_schema_that_the_topic_has_not_is_refused_on_the_driver(read: Read) -> None:
     for field, told in (
         (StructField("nope", LongType()), "the schema has nope; a read of topic t has n, text"),
-        (StructField("n", IntegerType()), "asks for n as int, and it is bigint"),
+        (StructField("n", IntegerType()), "the schema has n as int, and it is bigint"),
     ):
         wanted = StructType([field])
         with pytest.raises(BadOption, match=told):
