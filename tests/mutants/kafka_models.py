@@ -14,6 +14,12 @@ _STANDBYS = f"{_WALKS}[standbys]"
 
 KAFKA_MODELS: tuple[Mutant, ...] = (
     one(
+        "a follower that has read no frame yet looks for the low end again",
+        "oncegate.ledgers.kafka.followed::FollowedTopics._new_frames",
+        replace("not self._has_begun", "not self._read_to"),
+        "tests/model/kafka/test_walks.py::test_walks_that_broke_once_keep_the_invariants[standbys-47]",
+    ),
+    one(
         "an append in doubt is reported as refused although its rows exist",
         "oncegate.ledgers.kafka.shard.writer::FrameWriter._decide",
         replace("not self.fold.holds(end)", "end is not None"),

@@ -9,12 +9,6 @@ _PROCESSES = "tests/faults/kafka/test_standby.py"
 
 KAFKA_STANDBY: tuple[Mutant, ...] = (
     one(
-        "a follower that has read no frame yet looks for the low end again",
-        "oncegate.ledgers.kafka.followed::FollowedTopics._new_frames",
-        replace("not self._has_begun", "not self._read_to"),
-        "tests/model/kafka/test_walks.py::test_walks_that_broke_once_keep_the_invariants[standbys-47]",
-    ),
-    one(
         "a standby takes over from an owner that is there",
         "oncegate.ledgers.server.election::Election._is_due",
         replace(
