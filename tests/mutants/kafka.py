@@ -1,6 +1,6 @@
 """Planted bugs of transactions on Kafka."""
 
-from tests.mutants.edits import Text, delete, insert, replace, replace_statement
+from tests.mutants.edits import Text, delete, insert, replace, replace_statement, shift
 from tests.mutants.mutant import Mutant, one
 
 _TESTS = "tests/faults/kafka/test_guard.py"
@@ -11,6 +11,7 @@ _BATCH_TESTS = "tests/faults/kafka/test_record_batch.py"
 _ROW_TESTS = "tests/faults/kafka/test_row_columns.py"
 _BROKER_TESTS = "tests/faults/kafka/test_rows_on_a_broker.py"
 _OWNERS = "tests/faults/kafka/test_ledger_ownership.py"
+_TOPIC_CHECKS = "tests/faults/ledger/test_kafka_topic_checks.py"
 _DAMAGE = "tests/faults/kafka/test_ledger_damage.py"
 
 # Sends an EndTxn again after its answer was lost.
@@ -356,6 +357,19 @@ KAFKA: tuple[Mutant, ...] = (
         "oncegate.ledgers.keys::Keys.wrap",
         replace("_WRAPPED + aes_key_wrap(self._masters[0], key) if self._masters else _BARE + key", "_BARE + key"),
         f"{_DAMAGE}::test_a_bare_key_is_in_no_topic_of_a_ledger_with_a_master_key",
+    ),
+    one(
+        "a topic that a broker does not know yet has no partitions",
+        "oncegate.ledgers.kafka.topics::Topics._wrong",
+        replace("one['error_code']", "False", nth=1),
+        f"{_TOPIC_CHECKS}::test_a_topic_that_a_broker_does_not_know_yet_is_described_again_and_is_not_called_wrong",
+        f"{_TOPIC_CHECKS}::test_any_other_error_of_a_description_is_raised_and_no_topic_is_called_wrong",
+    ),
+    one(
+        "a topic that stays unknown is asked for a moment less than the limit",
+        "oncegate.ledgers.kafka.topics::Topics.wrong",
+        shift("now_s() > until"),
+        f"{_TOPIC_CHECKS}::test_a_topic_that_stays_unknown_is_an_error_of_the_broker_after_a_while",
     ),
     one(
         "the settings of topics are not asked",

@@ -182,9 +182,13 @@ class Topics:
                 if (kind := for_code(code)) is TopicAuthorizationFailedError:
                     raise BrokersRefuse(str(refusal_of(kind(name), Caller.of(self._address.settings, LOOKING))))
                 if code:
-                    raise kind(f"the settings of topic {name} are not told")
+                    raise kind(f"the settings of topic {name} cannot be read")
                 found[name] = {key: value for key, value, *_ in values}
         described = await self._admin.describe_topics([one.name for one in topics])
+        for one in described:
+            # A broker that has just started describes a topic that it does not know yet as one without partitions.
+            if one["error_code"]:
+                raise for_code(one["error_code"])(f"topic {one['topic']} cannot be described")
         replicas = {one["topic"]: [len(at["replicas"]) for at in one["partitions"]] for one in described}
         return {one.name: one.wrong(found[one.name], replicas[one.name]) for one in topics}
 
