@@ -41,7 +41,7 @@ TRACES: tuple[Mutant, ...] = (
     ),
     one(
         "a collector that refuses is a line for each batch",
-        "oncegate.runtime.tracing::LibraryLogEvents.emit",
+        "oncegate.runtime.tracing::TraceLibraryLog.emit",
         replace("now_ms - self._said_ms.get(kind, -SAID_EVERY_MS) >= SAID_EVERY_MS", "now_ms >= 0"),
         f"{_VARIABLES}::test_a_collector_that_refuses_is_a_line_in_the_log_and_no_request_fails",
     ),

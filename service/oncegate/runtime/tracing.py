@@ -212,7 +212,7 @@ def _ended(span: Any) -> Iterator[Any]:
         span.end()
 
 
-class LibraryLogEvents(logging.Handler):
+class TraceLibraryLog(logging.Handler):
     """Turns log records of OpenTelemetry's libraries into events, one a minute of each kind."""
 
     def __init__(self, observer: Observer, clock: Clock) -> None:
@@ -236,7 +236,7 @@ async def tracing(made: Sequence[SpanExporter], observer: Observer, clock: Clock
     how many, the tracer's `outcomes`.
     """
     said = logging.getLogger("opentelemetry")
-    said.handlers, said.propagate = [LibraryLogEvents(observer, clock)], False
+    said.handlers, said.propagate = [TraceLibraryLog(observer, clock)], False
     provider, counts = TracerProvider(resource=_resource(), shutdown_on_exit=False), SpanCounts()
     for exporter in made:
         provider.add_span_processor(CountedBatches(exporter, counts))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oncegate.ports import Observer
+from oncegate.transports.file_version import FileVersion, version_of
 
 # A certificate with its chain has some kilobytes, a bundle of public authorities 250 of them.
 PEM_BYTES_MAX = 4 << 20
@@ -46,7 +47,7 @@ class Tls:
         """Reads the files. Raises TlsUnreadable."""
         self._files, self._observer = files, observer
         self._lock = threading.Lock()
-        self._version = self._found()
+        self._version = self._versions()
         self._context, self._pem = _read(files)
 
     @property
@@ -72,7 +73,7 @@ class Tls:
 
     def _look(self) -> None:
         with self._lock:
-            version = self._found()
+            version = self._versions()
             if version == self._version:
                 return
             self._version = version
@@ -83,16 +84,8 @@ class Tls:
             else:
                 self._observer.event("certificates_read")
 
-    def _found(self) -> list[tuple[int, int, int] | None]:
-        return [None if file is None else _version_of(file) for file in vars(self._files).values()]
-
-
-def _version_of(file: Path) -> tuple[int, int, int] | None:
-    try:
-        status = file.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+    def _versions(self) -> list[FileVersion | None]:
+        return [version_of(file) for file in vars(self._files).values()]
 
 
 def _read(files: TlsFiles) -> tuple[ssl.SSLContext, Pem]:

@@ -15,6 +15,7 @@ from oncegate.transports.access import keys
 from oncegate.transports.access.principal import Principal
 from oncegate.transports.access.rights import CALLS, Right
 from oncegate.transports.decode.identifiers import shortened
+from oncegate.transports.file_version import version_of
 
 # Minimum interval between checks of the file, and so how long a revoked key may still be accepted.
 LOOK_EACH_MS = 1_000
@@ -51,7 +52,7 @@ class Access:
         self._pepper = secrets.token_bytes(32)
         self._checked: dict[bytes, Principal | None] = {}
         self._look_at_ms = clock.monotonic_ms() + LOOK_EACH_MS
-        self._version = self._file_version()
+        self._version = version_of(self._path)
         self._keys = {} if path is None else keys.read(path)
 
     def permit(self, call: str, namespace: str | None, credential: str | None) -> Principal | None:
@@ -110,7 +111,7 @@ class Access:
     def _look(self) -> None:
         """Reloads the file if it changed. A broken file is logged once, and the loaded keys stay in force."""
         self._look_at_ms = self._clock.monotonic_ms() + LOOK_EACH_MS
-        version = self._file_version()
+        version = version_of(self._path)
         if version == self._version or self._path is None:
             return
         self._version = version
@@ -121,15 +122,6 @@ class Access:
         else:
             self._checked.clear()
             self._observer.event("keys_read", keys=len(self._keys))
-
-    def _file_version(self) -> tuple[int, int, int] | None:
-        if self._path is None:
-            return None
-        try:
-            status = self._path.stat()
-        except OSError:
-            return None
-        return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _wanted(right: Right, namespace: str | None) -> str:

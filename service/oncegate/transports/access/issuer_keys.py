@@ -17,6 +17,7 @@ from oncegate.ports import Clock, Observer
 from oncegate.transports.access.discovery import Discovery
 from oncegate.transports.access.fetching import BYTES_MAX, check_address, fetched, short
 from oncegate.transports.access.fetching import IssuerKeysUnreadable as IssuerKeysUnreadable
+from oncegate.transports.file_version import FileVersion, version_of
 
 # Issuers publish a key hours before they sign with it. A withdrawn key stays valid at most this long.
 REFRESH_MS = 5 * 60_000
@@ -44,13 +45,13 @@ class IssuerKeys:
         # The number of reads of a URL, and whether the last one failed.
         self._turn = 0
         self._has_failed = False
-        self._seen: tuple[int, int, int] | None = None
+        self._seen: FileVersion | None = None
         self._look_at_ms = self._asked_at_ms = clock.monotonic_ms()
         self.version = 0
         if self._fetch is not None:
             self._begin()
         else:
-            self._seen = self._file_version()
+            self._seen = version_of(self._path)
             self._take(_keys_in(_file(self._path)))
 
     def find(self, kid: str | None) -> Key | None:
@@ -93,7 +94,7 @@ class IssuerKeys:
             self._begin()
             return
         self._look_at_ms = now_ms + FILE_LOOK_MS
-        version = self._file_version()
+        version = version_of(self._path)
         if version != self._seen:
             self._seen = version
             self._read(lambda: _file(self._path), self._turn)
@@ -123,13 +124,6 @@ class IssuerKeys:
         self._keys, self._has_failed = keys, False
         self.version += 1
         self._observer.event("issuer_keys_read", keys=len({id(key) for key in keys.values()}))
-
-    def _file_version(self) -> tuple[int, int, int] | None:
-        try:
-            status = self._path.stat()
-        except OSError:
-            return None
-        return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _keys_in(text: bytes) -> dict[str | None, Key]:
