@@ -26,7 +26,7 @@ _ABORT = msgspec.json.Decoder(messages.AbortRequest)
 
 @routes.post("/batches:stage", "stageChunk", [ARROW], [JSON])
 async def stage(call: Call) -> Response:
-    """Keep one chunk of one attempt until its batch is committed; durable when this returns."""
+    """Stage a chunk of an attempt until its batch is committed; durable when this returns."""
     engine_request = await offload(len(call.body), _stage_request, call)
     result = await call.namespace.batches.stage(engine_request, call.deadline)
     outcome: Any = "COMMITTED" if result.committed else "STAGED"
@@ -95,7 +95,7 @@ def _optional_digest(text: str | None, what: str) -> bytes | None:
 
 @routes.post("/batches:abort", "abortBatch", [JSON], [JSON])
 async def abort(call: Call) -> Response:
-    """Remove what these tokens staged, and only that; no effect on a committed batch."""
+    """Remove the chunks staged by these tokens, and no others; no effect on a committed batch."""
     message = await call.message(_ABORT)
     tokens = tuple(hex_bytes(token, 16, "token") for token in message.tokens)
     result = await call.namespace.batches.abort(AbortRequest(_name(message.name, call.limits), tokens), call.deadline)
@@ -105,7 +105,7 @@ async def abort(call: Call) -> Response:
 
 @routes.get("/batches:offsets", "getSourceOffsets")
 async def offsets(call: Call) -> Response:
-    """Tell where a job's source is to be read on, as its newest batch, or its driver's newest ack, has said."""
+    """Return the source offsets at which a job resumes, from its newest batch or its driver's newest ack."""
     media = call.accepted(JSON)
     namespace, limits = call.namespace, call.gateway.limits
     asked = call.query_as(messages.OffsetsQuery)

@@ -104,7 +104,7 @@ def _raw_ids(call: Call, printer: ids.Printer) -> ids.Fingerprints:
 
 @routes.post("/ids:take", "takeIds", ENCODINGS, ENCODINGS)
 async def take(call: Call) -> Response:
-    """Decide which ids are this owner's: an id belongs to the first owner that asks; repeating is harmless."""
+    """Assign ids to this owner without a lease: an id belongs to the first owner that takes it; idempotent."""
     engine_request = await offload(call.weight, _take_request, call)
     id_set = chosen(engine_request.id_set, TAKEN, call.limits)
     result = await call.namespace.claims.take(engine_request, call.deadline)
@@ -121,7 +121,7 @@ def _without_claim(result: ClaimResult, call: Call, id_set: str, message: type[_
 
 @routes.post("/ids:lookup", "lookUpIds", ENCODINGS, ENCODINGS)
 async def look_up(call: Call) -> Response:
-    """Tell what is known of ids and grant none: one verdict per id, in order; nothing is written."""
+    """Look up ids without granting any: one verdict per id, in order; nothing is written."""
     asked, id_set = await offload(call.weight, _look_up_request, call)
     result = await call.namespace.claims.look_up(asked, call.deadline)
     return await call.answer(answer_weight(result), _without_claim, result, call, id_set, messages.LookUpReply)
@@ -166,13 +166,13 @@ async def renew(call: Call) -> Response:
 
 @routes.post("/claims/{claim}:complete", "completeClaim", _ANSWERS, _ANSWERS, optional=True, claims=True)
 async def complete(call: Call) -> Response:
-    """Settle a claim whose ids are written: DUPLICATE for everyone from now on; a body may bring a result."""
+    """Complete a claim whose ids are written: they are DUPLICATE from now on; the body may contain a result."""
     return await _settle(call, Verb.COMPLETE, (await call.message(_COMPLETE)).result if call.media else None)
 
 
 @routes.post("/claims/{claim}:release", "releaseClaim", (), _ANSWERS, claims=True)
 async def release(call: Call) -> Response:
-    """Give a claim back whose ids were not written and will not be: free for everyone at once."""
+    """Release a claim whose ids were not written and will not be: they can be claimed again at once."""
     return await _settle(call, Verb.RELEASE)
 
 
@@ -184,7 +184,7 @@ async def _settle(call: Call, verb: Verb, result: bytes | None = None) -> Respon
 
 @routes.post("/claims/{claim}:resolve", "resolveClaim", [JSON], _ANSWERS)
 async def resolve(call: Call) -> Response:
-    """Clear the claim that a dead task has left; a person says whether its ids were written."""
+    """Resolve the claim of a dead task; an operator states whether its ids were written."""
     message, claim_id = await call.message(_RESOLVE), identifiers.claim_bytes(call.path["claim"])
     note = call.note(message.who, message.why)
     is_done = message.outcome == "done"
@@ -197,7 +197,7 @@ async def resolve(call: Call) -> Response:
 
 @routes.get("/ids:explain", "explainId")
 async def explain(call: Call) -> Response:
-    """Tell what is known about one id: its state, who holds it, since when, how long the lease still runs."""
+    """Explain an id: its state, its holder, the time of its claim, and the remaining lease."""
     media = call.accepted(JSON)
     columns = call.query.get("id")
     if not columns:

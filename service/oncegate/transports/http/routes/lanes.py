@@ -18,7 +18,7 @@ _ASK = msgspec.json.Decoder(messages.AskLaneRequest)
 
 @routes.post("/lanes:open", "openLane", [JSON], [JSON])
 async def open_lane(call: Call) -> Response:
-    """Make or find the lane by which a client writes a producer's rows into a topic of Kafka itself."""
+    """Create or return the lane through which a client writes a producer's rows to a Kafka topic directly."""
     message, topic = await call.message(_OPEN), call.path["topic"]
     opened = await call.namespace.direct.open(topic, message.producer, call.deadline, message.source_id)
     place = opened.place
@@ -36,7 +36,7 @@ async def open_lane(call: Call) -> Response:
 
 @routes.post("/lanes:ask", "askLane", [JSON], [JSON])
 async def ask_lane(call: Call) -> Response:
-    """Tell which sequences of a lane are written. Whoever asks has started its transactional id before."""
+    """Return the written sequences of a lane. The caller must have initialized its transactional id before."""
     message, topic = await call.message(_ASK), call.path["topic"]
     span = message.first, message.last
     question = lane_question(topic, message.producer, span, message.acked, message.topic_id)

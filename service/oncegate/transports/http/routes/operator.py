@@ -31,7 +31,7 @@ _DRAIN = msgspec.json.Decoder(messages.DrainRequest)
 
 @routes.post(_NAMESPACE + "/ids:forget", "forgetIds", [JSON], [JSON])
 async def forget(call: Call) -> Response:
-    """Forget ids that are done or taken: the next that writes one is granted it. All of them, or none."""
+    """Forget done or taken ids: the next claim of one is granted. All of them are forgotten, or none."""
     message, namespace, limits = await call.message(_FORGET), call.namespace, call.limits
     printer = namespace.fingerprints(message.id_set, CLAIMED)
     found = await offload(call.weight, ids.of_json, message.ids, printer, limits)
@@ -44,7 +44,7 @@ async def forget(call: Call) -> Response:
 
 @routes.post(_NAMESPACE + "/ids:forget_all", "forgetIdSet", [JSON], [JSON])
 async def forget_all(call: Call) -> Response:
-    """Forget every id of a set, confirmed by its name. Repeating it under the same token forgets nothing more."""
+    """Forget every id of a dedup scope, confirmed by its name. Idempotent under the same token."""
     message, namespace = await call.message(_FORGET_ALL), call.namespace
     note, token = call.note(message.who, message.why), identifiers.hex_bytes(message.token, 16, "token")
     asked = message.id_set, message.confirm, token, note
@@ -54,7 +54,7 @@ async def forget_all(call: Call) -> Response:
 
 @routes.post(_NAMESPACE + "/ids:import", "importIds", [ARROW], [JSON])
 async def take_in(call: Call) -> Response:
-    """Make ids known here that another ledger of the same key knows: all of them, or none. Repeating is harmless."""
+    """Import ids known to another ledger with the same key: all of them, or none. Idempotent."""
     asked = call.query_as(messages.ImportQuery)
     known = await offload(call.weight, read_known, call.body, call.limits)
     note = call.note(asked.who, asked.why)
@@ -64,7 +64,7 @@ async def take_in(call: Call) -> Response:
 
 @routes.post(_NAMESPACE + "/producers/{producer:path}:fence", "fenceProducer", [JSON], [JSON])
 async def fence(call: Call) -> Response:
-    """Fence whoever holds a producer, its lease or not: what they ask from now on is FENCED."""
+    """Fence the holder of a producer, even if its lease is live: its later requests are FENCED."""
     message, producer = await call.message(_FENCE), call.path["producer"]
     note = call.note(message.who, message.why)
     epoch = await call.namespace.operations.actions.fence(producer, note, call.deadline)
@@ -73,7 +73,7 @@ async def fence(call: Call) -> Response:
 
 @routes.post(_NAMESPACE + "/audit", "noteAction", [JSON], [JSON])
 async def note(call: Call) -> Response:
-    """Note that an operator begins something that other calls do: it stands in the trail, with who and why."""
+    """Record in the audit trail that an operator begins an action made of other calls, with operator and reason."""
     message, namespace = await call.message(_NOTE), call.namespace
     check_name("subject", message.subject, call.limits)
     said = call.note(message.who, message.why)
@@ -83,7 +83,7 @@ async def note(call: Call) -> Response:
 
 @routes.get(_NAMESPACE + "/audit", "getAudit")
 async def trail(call: Call) -> Response:
-    """Tell what operators did in a namespace, who it was and why, the newest first."""
+    """List the operators' actions in a namespace, with operator and reason, newest first."""
     media, namespace = call.accepted(JSON), call.namespace
     asked = call.query_as(messages.AuditQuery)
     found = await namespace.operations.actions.trail(asked.before, asked.limit + 1)
@@ -100,7 +100,7 @@ def _told(record: AuditRecord) -> messages.AuditMessage:
 
 @routes.get(_NAMESPACE + "/producers", "listProducers")
 async def producers(call: Call) -> Response:
-    """List producers, that which was active last first: what is claimed, what is acked, and how far that is behind."""
+    """List producers, most recently active first: claimed and acknowledged sequences, and the lag between them."""
     media, namespace = call.accepted(JSON), call.namespace
     found, total = await namespace.operations.overview.producers(call.query_as(messages.OverviewQuery).limit)
     told = [
@@ -114,7 +114,7 @@ async def producers(call: Call) -> Response:
 
 @routes.get(_NAMESPACE + "/claims", "listLeftClaims")
 async def left_claims(call: Call) -> Response:
-    """List open claims whose lease is over, the longest first: whether their ids are written is in doubt."""
+    """List open claims with an expired lease, longest expired first; whether their ids are written is unknown."""
     media, namespace = call.accepted(JSON), call.namespace
     found, total = await namespace.operations.overview.left_claims(call.query_as(messages.OverviewQuery).limit)
     told = [
@@ -128,20 +128,20 @@ async def left_claims(call: Call) -> Response:
 
 @routes.get("/console", "getConsole", listed=False)
 async def console(call: Call) -> Response:
-    """Give the page of the console: it shows nothing itself, and asks the other routes with the key of who reads it."""
+    """Return the page of the console, which contains no data: it calls the other routes with the reader's key."""
     return reply(PAGE, HTML, None, HEADERS)
 
 
 @routes.get("/v1/gateway", "getGateway")
 async def gateway(call: Call) -> Response:
-    """Tell whether the gateway is drained, and what it has yet to finish."""
+    """Return whether the gateway is drained, and its open work."""
     media = call.accepted(JSON)
     return json_reply(_gateway(call.gateway), media)
 
 
 @routes.bare("POST", "/v1/gateway:drain", "drainGateway")
 async def drain(call: Call) -> Response:
-    """Take no new work from now on, and be ready no more; or take it again."""
+    """Drain the gateway, which then refuses new work and is not ready; or make it accept work again."""
     call.check_type(JSON)
     media, gateway, deadline = call.accepted(JSON), call.gateway, call.begin()
     size_bytes = body_length(call.headers, wanted=True)

@@ -35,7 +35,7 @@ _CLOSE = msgspec.json.Decoder(messages.CloseRequest)
 
 @routes.post("/drivers/{driver:path}:register", "registerDriver", [JSON], [JSON])
 async def register_driver(call: Call) -> Response:
-    """Register a driver, who owns the retries from now on: an older one's acks are FENCED."""
+    """Register a driver as the owner of retries: later acks of an older one are FENCED."""
     message, driver = await call.message(_DRIVER), call.path["driver"]
     engine_request = DriverRequest(driver, identifiers.hex_bytes(message.token, 16, "token"))
     result = await call.namespace.drivers.register(engine_request, call.deadline)
@@ -45,7 +45,7 @@ async def register_driver(call: Call) -> Response:
 
 @routes.post("/drivers/{driver:path}:ack", "ackProducers", [JSON], [JSON])
 async def ack(call: Call) -> Response:
-    """Take note that nobody retries these any more: STALE for ever. Each part is refused, or takes effect, alone."""
+    """Acknowledge sequences and batches that will not be retried: STALE for ever. Parts are refused independently."""
     message, driver = await call.message(_ACK), call.path["driver"]
     upto = [(one.producer, one.sequence) for one in message.upto]
     sequences.of_numbers([sequence for _, sequence in upto], "sequence")
@@ -74,7 +74,7 @@ def _refused(error: OncegateError) -> messages.RefusedPart:
 
 @routes.post("/producers/{producer:path}:register", "registerProducer", [JSON], [JSON])
 async def register(call: Call) -> Response:
-    """Make a producer this attempt's, under a new epoch, once no other's lease lives; tell where it stands."""
+    """Make this attempt a producer's holder under a new epoch, unless another lease is live; return its state."""
     message, producer = await call.message(_PRODUCER), call.path["producer"]
     token, driver = identifiers.hex_bytes(message.token, 16, "token"), message.driver
     gaps, source_id = Gaps[message.gaps.upper()], message.source_id
@@ -141,19 +141,19 @@ def _request_of_raw(call: Call) -> SequenceRequest:
 
 @routes.post("/producers/{producer:path}:renew", "renewSequences", [JSON], [JSON])
 async def renew(call: Call) -> Response:
-    """Extend the producer's lease: a full one from now."""
+    """Renew the producer's lease: a full lease from now."""
     return await _settle(call, Verb.RENEW)
 
 
 @routes.post("/producers/{producer:path}:complete", "completeSequences", [JSON], [JSON])
 async def complete(call: Call) -> Response:
-    """Settle a call whose sequences are written: DUPLICATE for everyone from now on."""
+    """Complete a call whose sequences are written: they are DUPLICATE from now on."""
     return await _settle(call, Verb.COMPLETE)
 
 
 @routes.post("/producers/{producer:path}:release", "releaseSequences", [JSON], [JSON])
 async def release(call: Call) -> Response:
-    """Give sequences back that were not written and will not be: they may be claimed again at once."""
+    """Release sequences that were not written and will not be: they can be claimed again at once."""
     return await _settle(call, Verb.RELEASE)
 
 
@@ -169,7 +169,7 @@ async def _settle(call: Call, verb: Verb) -> Response:
 
 @routes.post("/producers/{producer:path}:resolve", "resolveProducer", [JSON], [JSON])
 async def resolve(call: Call) -> Response:
-    """Clear what a dead task has claimed of a producer and not settled; a person says whether it was done."""
+    """Resolve the open sequences of a dead task; an operator states whether they were written."""
     message, producer = await call.message(_RESOLVE), call.path["producer"]
     given = [number for number in (message.first, message.last) if number is not None]
     sequences.of_numbers(given, "first, last")
@@ -182,7 +182,7 @@ async def resolve(call: Call) -> Response:
 
 @routes.post("/producers/{producer:path}:close", "closeProducer", [JSON], [JSON])
 async def close(call: Call) -> Response:
-    """End the lease: whoever registers next need not wait. What is open may be taken over."""
+    """End the lease, so that the next attempt can register at once. Open sequences may be taken over."""
     message, producer = await call.message(_CLOSE), call.path["producer"]
     token, epoch = identifiers.hex_bytes(message.token, 16, "token"), message.epoch
     await call.namespace.producers.close(producer, epoch, token)
@@ -191,7 +191,7 @@ async def close(call: Call) -> Response:
 
 @routes.get("/producers/{producer:path}", "explainProducer")
 async def explain(call: Call) -> Response:
-    """Tell what is known about a producer: who holds it, its watermark, what is claimed and what is done."""
+    """Explain a producer: its holder, its watermark, and its claimed and done sequences."""
     media = call.accepted(JSON)
     namespace = call.namespace
     asked = call.query_as(messages.IntervalsQuery)

@@ -40,7 +40,7 @@ _SETTINGS = msgspec.json.Decoder(messages.NamespaceRequest)
 
 @routes.bare("PUT", "/v1/namespaces/{namespace}", "createNamespace", "namespaces")
 async def create_namespace(call: Call) -> Response:
-    """Make a namespace with its own key and ledger, or set it up: 201 when it is new, 200 when it was there."""
+    """Create a namespace with its own key and ledger (201), or change the settings of an existing one (200)."""
     media = call.accepted(JSON)
     gateway = call.gateway
     deadline = call.begin()
@@ -61,7 +61,7 @@ async def create_namespace(call: Call) -> Response:
 
 @routes.bare("DELETE", "/v1/namespaces/{namespace}", "deleteNamespace", "namespaces")
 async def delete_namespace(call: Call) -> Response:
-    """Delete a namespace; one that holds anything only where `confirm` says its name. What it held is set aside."""
+    """Delete a namespace; unless it is empty, `confirm` must be its name. Its data is set aside."""
     media = call.accepted(JSON)
     gateway, name = call.gateway, call.path["namespace"]
     deadline = call.begin()
@@ -137,7 +137,7 @@ async def limits(call: Call) -> Response:
 
 @routes.get("/v1/capabilities", "getCapabilities", "service")
 async def capabilities(call: Call) -> Response:
-    """Return what each write mode promises, in a namespace or by default, and which encodings are read."""
+    """Return the promise of each write mode, in a namespace or by default, and the accepted encodings."""
     media = call.accepted(JSON)
     named, access = call.query_as(messages.CapabilitiesQuery).namespace, call.state.access
     if named is not None and access is not None:
@@ -166,14 +166,14 @@ def _writes(call: Call, namespace: Namespace | None) -> dict[str, messages.WayMe
 
 @routes.get("/version", "getVersion", "service")
 async def version(call: Call) -> Response:
-    """Tell the program's version, and a fingerprint of the settings that change what a duplicate is."""
+    """Return the program's version, and a fingerprint of the settings that define a duplicate."""
     media = call.accepted(JSON)
     return json_reply(messages.VersionReply(oncegate.__version__, "v1", call.state.about.semantics), media)
 
 
 @routes.get("/metrics", "getMetrics", "service")
 async def metrics(call: Call) -> Response:
-    """Give all metrics, in the text format of Prometheus or as OpenMetrics; also while namespaces recover."""
+    """Return all metrics, in Prometheus's text format or as OpenMetrics; also while namespaces recover."""
     media = accepted(call.headers.get("accept"), (TEXT, OPENMETRICS), any_version=True)
     families = await call.state.metrics.read(call.state.gateway)
     series = sum(len(family.values) for family in families)
@@ -182,19 +182,19 @@ async def metrics(call: Call) -> Response:
 
 @routes.get("/healthz/live", "liveProbe", "health")
 async def live(call: Call) -> Response:
-    """Tell that the event loop answers."""
+    """Report that the event loop is running."""
     return json_reply(messages.HealthReply("live", {}))
 
 
 @routes.get("/healthz/startup", "startupProbe", "health")
 async def startup(call: Call) -> Response:
-    """Tell whether kernels are compiled and a namespace was opened; 503 until then."""
+    """Report whether kernels are compiled and a namespace was opened; 503 until then."""
     return _health("started", health.started(call.state.gateway), call)
 
 
 @routes.get("/healthz/ready", "readyProbe", "health")
 async def ready(call: Call) -> Response:
-    """Tell whether any namespace serves, or this one; 503 while none does, or the gateway is drained."""
+    """Report whether any namespace, or the named one, serves; 503 while none does or the gateway is drained."""
     namespace, access = call.query_as(messages.ReadyQuery).namespace, call.state.access
     if namespace is not None and access is not None:  # callers with this right may learn the name
         access.permit("getNamespace", namespace, bearer(call.headers.get("authorization")))
@@ -217,14 +217,14 @@ def _document() -> Any:
 
 @routes.get("/openapi.json", "getDocument", listed=False)
 async def document(call: Call) -> Response:
-    """Give the document that describes all of this."""
+    """Return the OpenAPI document."""
     media = call.accepted(JSON)
     return json_reply(_document(), media)
 
 
 @routes.get("/errors/{code}", "getError", "service")
 async def error(call: Call) -> Response:
-    """Explain a problem's `type`: the error, its status, what to do and what is known of its effect."""
+    """Explain a problem's `type`: the error, its status, the action to take, and its effect."""
     media = call.accepted(JSON)
     wanted = problems.type_of(call.path["code"])
     for kind in public_errors():

@@ -43,7 +43,7 @@ _TOPIC = msgspec.json.Decoder(messages.TopicRequest)
 
 @routes.post("/{topic}/records:produce", "produceRecords", (ARROW, JSON), ENCODINGS)
 async def produce(call: Call) -> Response:
-    """Write rows at once. With ids each takes effect once; without (`plain`) a repeat is written again."""
+    """Write rows. With ids, each row takes effect once; without (`plain`), a repeat is written again."""
     topic = names.topic_name(call.path["topic"])
     if call.media == JSON:
         engine_request = await _request_of_json(call, topic)
@@ -126,7 +126,7 @@ def _offset_headers(name: str, ranges: Sequence[RowRange], topic: str) -> dict[s
 
 @routes.get("/{topic}/partitions/{partition}/records", "fetchRecords")
 async def fetch(call: Call) -> Response:
-    """Read rows by offset, as Arrow or JSON; only what is durable is ever seen."""
+    """Read rows by offset, as Arrow or JSON; only durable rows are returned."""
     media = call.accepted(ARROW, JSON)
     partition = identifiers.partition_number(call.path["partition"])
     asked = call.query_as(messages.FetchQuery)
@@ -153,7 +153,7 @@ async def fetch(call: Call) -> Response:
 
 @routes.post("/{topic}", "createTopic", [JSON], [JSON], method="PUT")
 async def create_topic(call: Call) -> Response:
-    """Make a topic with its partitions and retention, or change its retention or add columns: 201 new, 200 not."""
+    """Create a topic with partitions and retention (201), or change an existing one's retention or columns (200)."""
     message = await call.message(_TOPIC)
     name = names.topic_name(call.path["topic"])
     schema = (
@@ -179,7 +179,7 @@ async def topic(call: Call) -> Response:
 
 @routes.get("", "listTopics")
 async def topics(call: Call) -> Response:
-    """List the topics that something was written to, sorted, a page at a time."""
+    """List the topics, sorted, a page at a time."""
     media = call.accepted(JSON)
     asked, namespace = call.query_as(messages.PageQuery), call.namespace
     return json_reply(
