@@ -95,7 +95,7 @@ def _filter_bytes(fpr: float) -> float:
     from oncegate.index.lsm.tier import RUNS_MAX, fpr_of
 
     if not 0 < fpr < 1:
-        raise SettingsError(f"a false-positive rate lies between 0 and 1, both left out: {fpr}")
+        raise SettingsError(f"a false-positive rate must be above 0 and below 1, got {fpr}")
     shares = [2.0**-run for run in range(RUNS_MAX)]
     each = [WORD_BITS / 8 / design(fpr_of(run, fpr)).load for run in range(RUNS_MAX)]
     return sum(share * size_bytes for share, size_bytes in zip(shares, each, strict=True)) / sum(shares)

@@ -49,7 +49,7 @@ def folders(settings: Settings, location: str, answers: bool) -> Iterator[Doctor
     if all(there) and data.stat().st_dev == witness.stat().st_dev:
         yield warning(
             "data",
-            "data and witness lie on one disk",
+            "data and witness are on one disk",
             "a disk that is set back takes both, and then clients alone notice",
             "name another disk by --witness",
         )
@@ -88,14 +88,14 @@ def _rights(folder: Path) -> Iterator[DoctorFinding]:
         yield wrong(
             "data",
             f"user {user} may not read and write {existing}",
-            "the ledger lies there",
+            "the ledger is there",
             f"chown -R {user} {existing}, or run as its owner (user {existing.stat().st_uid})",
         )
     elif folder.exists() and folder.stat().st_mode & 0o002:
         yield wrong(
             "data",
             f"every user of the machine may write {folder}",
-            "whoever changes a ledger damages it",
+            "any change to its files damages a ledger",
             f"chmod o-w {folder}",
         )
     else:

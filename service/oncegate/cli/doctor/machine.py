@@ -56,10 +56,10 @@ def clock(settings: Settings) -> Iterator[DoctorFinding]:
     try:
         ctypes.CDLL(None).adjtimex(state)
     except (AttributeError, OSError):
-        yield warning("clock", "the kernel does not say whether the clock is kept", why, "run chrony or ntpd")
+        yield warning("clock", "the kernel does not report the state of the clock", why, "run chrony or ntpd")
         return
     if _TIMEX.unpack_from(state)[-1] & _UNSYNCHRONISED:
-        yield warning("clock", "the kernel says that the clock is not synchronised", why, "run chrony or ntpd")
+        yield warning("clock", "the clock is not synchronised, according to the kernel", why, "run chrony or ntpd")
     else:
         yield ok("clock", "synchronised")
 

@@ -32,7 +32,7 @@ def key_file(settings: Settings) -> Iterator[DoctorFinding]:
     path = settings.process.keys
     if path is None:
         if settings.process.insecure_without_keys and not is_loopback(settings.process.host):
-            why = "whoever reaches the gateway may do everything"
+            why = "any caller that reaches the gateway may do everything"
             yield warning("keys", "insecure_without_keys is set", why, "oncegate keys add, and the setting keys")
         else:
             yield ok("keys", "none: loopback alone is listened on, unless tokens are set")
@@ -45,12 +45,12 @@ def key_file(settings: Settings) -> Iterator[DoctorFinding]:
         )
         return
     if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        why = "hashes of secrets, and who may do what, are there to read or to change"
+        why = "other users can read or change the hashes of secrets and the roles"
         yield warning("keys", f"{path} is open to others than its owner", why, f"chmod 600 {path}")
     if not keys_read:
-        yield wrong("keys", f"{path} has no key", "nobody may call anything", "oncegate keys add NAME --role write")
+        yield wrong("keys", f"{path} has no key", "no caller is accepted", "oncegate keys add NAME --role write")
     elif not any(Role.ADMIN in key.roles for key in keys_read.values()):
-        why = "nobody makes namespaces, or clears what dead tasks left"
+        why = "no key may create namespaces or resolve the claims of dead tasks"
         yield warning("keys", "no key has the role admin", why, "oncegate keys add NAME --role admin --namespace '*'")
     else:
         yield ok("keys", f"{len(keys_read)} keys in {path}")
@@ -72,7 +72,7 @@ def certificates(settings: Settings) -> Iterator[DoctorFinding]:
     yield from _end(settings.process.tls_certificate)
     key = settings.process.tls_key or settings.process.tls_certificate
     if key.stat().st_mode & stat.S_IRWXO and key.stat().st_uid == os.getuid():
-        yield warning("tls", f"{key} is open to everybody", "the private key is in it", f"chmod o-rwx {key}")
+        yield warning("tls", f"{key} is readable by every user", "the private key is in it", f"chmod o-rwx {key}")
 
 
 def _end(path: Path) -> Iterator[DoctorFinding]:
