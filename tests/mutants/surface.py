@@ -10,6 +10,7 @@ _READERS = "tests/spark/test_source_readers.py"
 
 _CONTENT = "tests/transports/http/test_limits_of_content.py"
 _SCAN = "tests/transports/decode/test_json_scan.py"
+_LIBRARY_LOG = "tests/transports/traces/test_logs.py::test_a_library_logs_in_the_form_of_the_gateway"
 _GATE = "tests/transports/http/test_gate.py"
 _BAD = "tests/transports/http/test_bad_input.py"
 _TAKING = "tests/transports/http/test_taking.py"
@@ -375,6 +376,36 @@ SURFACE: tuple[Mutant, ...] = (
         "oncegate.runtime.logging::_TRACEBACKS",
         without("show_locals="),
         "tests/transports/traces/test_logs.py::test_a_traceback_of_a_bug_shows_where_and_not_what_variables_held",
+    ),
+    one(
+        "lines of JSON lack the instance and the version",
+        "oncegate.runtime.logging::open_log",
+        replace("log.bind(instance=instance(), version=oncegate.__version__)", "log"),
+        "tests/transports/http/test_serve.py::test_the_port_file_is_written_when_ready_and_an_old_one_is_not_left",
+    ),
+    one(
+        "a line of text repeats the fields of its message",
+        "oncegate.runtime.logging::_message_only",
+        replace("'message' not in event", "True"),
+        _LIBRARY_LOG,
+    ),
+    one(
+        "each failed attempt of aiokafka is logged",
+        "oncegate.runtime.logging::LibraryLog.emit",
+        replace("record.name.startswith('aiokafka')", "False"),
+        _LIBRARY_LOG,
+    ),
+    one(
+        "a library's records below a warning are logged",
+        "oncegate.runtime.logging::LibraryLog.__init__",
+        replace("logging.WARNING", "logging.INFO"),
+        _LIBRARY_LOG,
+    ),
+    one(
+        "errors of a library are warnings",
+        "oncegate.runtime.logging::LibraryLog.emit",
+        replace("record.levelno >= logging.ERROR", "False"),
+        _LIBRARY_LOG,
     ),
     one(
         "a verb that is terminated leaves what it has half made",

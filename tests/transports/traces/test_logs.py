@@ -59,7 +59,9 @@ def test_a_library_logs_in_the_form_of_the_gateway() -> None:
     line = json.loads(as_json.getvalue())
     assert (line["event"], line["level"], line["logger"]) == ("library", "warning", "uvicorn.error")
     assert line["message"] == "broker 1 closed the connection"
-    assert as_text.getvalue().rstrip().endswith("] broker 1 closed the connection")
+    logger.error("no connection can be accepted")
+    assert json.loads(as_json.getvalue().splitlines()[1])["level"] == "error"
+    assert as_text.getvalue().splitlines()[0].endswith("] broker 1 closed the connection")
     assert "logger" not in as_text.getvalue()
 
 
