@@ -20,7 +20,6 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -78,7 +77,6 @@ def files(*folders: str) -> list[str]:
     ]
 
 
-@cache
 def texts(path: str) -> tuple[Text, ...]:
     """Returns the prose of one file."""
     source = (ROOT / path).read_text()

@@ -3,6 +3,7 @@
 import errno
 import mmap
 import os
+import weakref
 from collections.abc import Iterator
 
 import numpy as np
@@ -126,6 +127,27 @@ def test_where_address_space_is_short_the_index_is_smaller(monkeypatch: pytest.M
     assert all(1 << 26 < length <= 1 << 28 for length in given)
     assert driver.claim("a", 1, range(100)).words == ["GRANTED"] * 100
     assert 1 << 19 < driver.index.store.rows.limit < 1 << 22
+
+
+def test_address_space_of_a_dropped_index_is_free_for_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The dropped index is part of a cycle. The address space has room for one index only."""
+    arrays = {"ids": (np.uint64, 1)}
+    maps: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
+
+    class OneMap(mmap.mmap):
+        def __new__(cls, fileno: int, length: int, **more: int) -> "OneMap":
+            if maps:
+                raise OSError(errno.ENOMEM, "Cannot allocate memory")
+            made = super().__new__(cls, fileno, length, **more)
+            maps.add(made)
+            return made
+
+    monkeypatch.setattr(memory.mmap, "mmap", OneMap)
+    dropped: list[object] = [reserve(arrays, 1 << 20)]
+    dropped.append(dropped)
+    del dropped
+    assert len(maps) == 1
+    assert len(reserve(arrays, 1 << 20)["ids"]) == 1 << 20
 
 
 def test_exhausted_address_space_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 Address space is reserved at once; memory is allocated when a page is first written.
 """
 
+import gc
 import mmap
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -178,6 +179,11 @@ def reserve(layout: Mapping[str, tuple[DTypeLike, int]], length: int) -> dict[st
     If there is not enough address space (`ulimit -v`), all arrays are shortened by the same power of two. Raises
     MemoryError if even a 4,096th is refused.
     """
+    try:
+        return _reserve(layout, length)
+    except OSError:
+        # Dropped indexes hold theirs until a full collection frees their cycles, which is rare in a large process.
+        gc.collect()
     for shorter in range(13):
         try:
             return _reserve(layout, max(1, length >> shorter))

@@ -43,7 +43,7 @@ _TOPIC = msgspec.json.Decoder(messages.TopicRequest)
 
 @routes.post("/{topic}/records:produce", "produceRecords", (ARROW, JSON), ENCODINGS)
 async def produce(call: Call) -> Response:
-    """Write rows. With ids, each row takes effect once; without (`plain`), a repeat is written again."""
+    """Write rows to a topic. With ids, each row takes effect once; without (`plain`), a repeat is written again."""
     topic = names.topic_name(call.path["topic"])
     if call.media == JSON:
         engine_request = await _request_of_json(call, topic)
