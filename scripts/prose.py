@@ -199,7 +199,7 @@ def main() -> None:
     elif options.sample:
         pool = [text for path in paths for text in texts(path) if text.kind == options.kind]
         for text in random.Random(options.seed).sample(pool, min(options.sample, len(pool))):
-            first = re.split(r"(?<=[.:])\s", " ".join(text.text.split()))[0]
+            first = re.split(r"(?<=[.])\s", " ".join(text.text.split()))[0]
             print(f"{text.path}:{text.line}\n    {first if options.kind == 'docstring' else text.text}")
     elif options.matches or options.diff:
         added = _added_since(options.diff) if options.diff else None
