@@ -1,4 +1,4 @@
-"""Decision tables for acks of batches (`scope=retry`) and for leftovers that a person resolves.
+"""Decision tables for acks of batches (`scope=retry`), and for ids and sequences that dead tasks left claimed.
 
 Acks of sequences are in `producers`. This file reads no clock and does no I/O.
 
@@ -71,7 +71,7 @@ class BatchState(IntEnum):
 
 
 class BatchEffect(IntEnum):
-    """The effect on one batch. HOLD_BACK: the batch is not acked and is reported; all others are acked."""
+    """The effect of an ack on one batch. HOLD_BACK: the batch is not acked and is reported; all others are acked."""
 
     NOTHING = 0
     HOLD_BACK = 1
@@ -94,7 +94,7 @@ ACK_BATCH: dict[BatchState, Cell[BatchEffect]] = {
 
 
 class Leftover(IntEnum):
-    """The state of something that a dead task left and a person wants to resolve.
+    """The state of a leftover, an id or a sequence that a dead task left claimed, when a person resolves it.
 
     LIVE: claimed, and its lease is live.
     OVER: claimed, and its lease has expired or its epoch is fenced.
@@ -111,14 +111,15 @@ class Leftover(IntEnum):
 
 
 class LeftoverOutcome(IntEnum):
-    """The person's finding: whether it was written."""
+    """A person's finding about a leftover: whether it was written."""
 
     DONE = 0
     NOT_DONE = 1
 
 
 class Resolution(IntEnum):
-    """The effect of that finding. GIVE_UP: it no longer blocks an ack, and may be claimed until that ack."""
+    """The effect of a person's finding. GIVE_UP: the leftover no longer blocks an ack, and may be claimed until that
+    ack."""
 
     NOTHING = 0
     MARK_DONE = 1

@@ -62,7 +62,7 @@ class DigestMatch(Enum):
 
     @classmethod
     def compare(cls, first: bytes | None, second: bytes | None) -> "DigestMatch":
-        """Compares two input digests; None is an unknown one."""
+        """Compares two input digests; None means that the digest is unknown."""
         if first is None or second is None:
             return cls.UNKNOWN
         return cls.EQUAL if first == second else cls.DIFFERENT

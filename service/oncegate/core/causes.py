@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 
 class Cause(IntEnum):
-    """The causes of duplicates, as small numbers for arrays."""
+    """The causes of duplicates, numbered from 0 for use in arrays."""
 
     CLIENT_RETRY = 0
     TASK_RETRY = 1
@@ -78,7 +78,8 @@ class WriterField(IntEnum):
 
 
 class Relation(IntEnum):
-    """A field of the present writer relative to the same field of the first. ONE: only one of the two names it."""
+    """How a field of the current writer compares with the same field of the first writer. ONE: only one of the two
+    names it."""
 
     NEITHER = 0
     SAME = 1
@@ -109,7 +110,8 @@ STAGE_ATTEMPT: dict[tuple[Relation, Relation], Relation] = {
 
 
 class CauseRow(NamedTuple):
-    """A row of `CAUSES`: the cause if `field` is in `relation`. speculates: the row applies only then; None: always."""
+    """A row of `CAUSES`: the cause if `field` compares as `relation`. speculates: the row applies only then; None:
+    always."""
 
     field: WriterField
     relation: Relation

@@ -67,7 +67,7 @@ ID_TIME_SKEW_MS = 60_000
 
 
 def past_ms(horizon_ms: int, known_from_ms: int, wall_ms: int) -> int:
-    """Returns the creation time, in milliseconds since 1970, up to which an id is stale; 0 if none is.
+    """Returns the creation time, in milliseconds since 1970, up to which ids are stale; 0 if no id is stale.
 
     horizon_ms: how long completed ids are kept; 0: for ever.
     known_from_ms: ids completed before this time are forgotten.
@@ -111,7 +111,7 @@ class Asker(IntEnum):
 
 
 class LeaseExpiry(IntEnum):
-    """The treatment of an id whose lease expired: a setting of the namespace.
+    """Namespace setting: the treatment of ids whose lease has expired.
 
     TAKEOVER: the next caller is granted it.
     HOLD: it stays with its holder. Others wait until the holder completes or releases it, or a person resolves it.
@@ -124,7 +124,7 @@ class LeaseExpiry(IntEnum):
 
 
 class OnLedgerDown(IntEnum):
-    """The answer to claims of ids while the ledger is down: a setting of the namespace.
+    """Namespace setting: the answer to claims of ids while the ledger is down.
 
     REJECT: they are refused, and the caller retries.
     PASS_MARKED: every id is granted and marked as unchecked; none is recorded as known.
@@ -376,7 +376,7 @@ class ClaimState(IntEnum):
 
 
 class Effect(IntEnum):
-    """The effect on a claim's rows, and so on exactly those ids whose slots still name them."""
+    """The effect on a claim's rows in the index, and thereby on the ids whose slots still name these rows."""
 
     EXTEND = 0
     MARK_DONE = 1

@@ -1,4 +1,4 @@
-"""Decision tables for sequences that clients write into Kafka themselves: the only place that decides about them.
+"""Decision tables for sequences that clients write directly into Kafka: the only place that decides about them.
 
 This file reads no clock and does no I/O. P1..P6 and LOSS are the properties of RELIABILITY.md that a cell serves.
 
@@ -96,7 +96,7 @@ ASK: dict[tuple[RecordState, ReadProgress], Cell[QuestionOutcome]] = {
 
 
 class Cover(IntEnum):
-    """The coverage of the sequences up to an acked one.
+    """The extent to which the sequences up to an acked one are known to be written.
 
     BEYOND: no sequence as high as the acked one was written.
     OPEN: some of those below it are not known to be written.
@@ -109,7 +109,7 @@ class Cover(IntEnum):
 
 
 class Acking(IntEnum):
-    """The effect of an ack: no sequence up to the acked one will come again."""
+    """The effect of an ack, a promise that no sequence up to the acked one will come again."""
 
     READ_ON = 0
     REFUSE = 1
@@ -144,7 +144,7 @@ ACK: dict[tuple[Cover, ReadProgress], Cell[Acking]] = {
 
 
 class Content(IntEnum):
-    """The content of a record relative to the entries.
+    """The content of a lane record compared with the ledger's entries.
 
     FOREIGN: it belongs to none of this ledger's lanes, or cannot be read.
     OVERLAPPING: some of its sequences are also in another record.
@@ -156,7 +156,7 @@ class Content(IntEnum):
 
 
 class Entering(IntEnum):
-    """The effect of a record."""
+    """The action on a lane record that was read."""
 
     REFUSE = 0
     ENTER = 1
@@ -183,7 +183,8 @@ ENTER: dict[Content, Cell[Entering]] = {
 
 
 class EntryState(IntEnum):
-    """The progress of a record's entry; `ReadProgress.PROVEN` is the same proof for an absence.
+    """The progress of a lane record's ledger entry. `ReadProgress.PROVEN` is the corresponding proof for a missing
+    record.
 
     PROVEN: a ledger commit of this owner, begun after the entry was durable, has succeeded.
     """
@@ -194,7 +195,7 @@ class EntryState(IntEnum):
 
 
 class Trimming(IntEnum):
-    """The effect on a record that was entered."""
+    """The action on a lane record whose sequences were entered into the ledger."""
 
     KEEP = 0
     TRIM = 1

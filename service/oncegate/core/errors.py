@@ -71,13 +71,13 @@ class Retryable(OncegateError):
 
 
 class Rejected(OncegateError):
-    """A wrong request: the caller's code or configuration has to be fixed."""
+    """An invalid request: the caller's code or configuration has to be fixed."""
 
     action = "fix"
 
 
 class TooManyNamespaces(Rejected):
-    """Raised when the limit of namespaces is reached. Nothing was created."""
+    """Raised when the maximum number of namespaces is reached. Nothing was created."""
 
     code, title = "TOO_MANY_NAMESPACES", "The limit of namespaces is reached; nothing was created"
 
@@ -120,7 +120,7 @@ class QuotaExceeded(Retryable):
 
 
 class LedgerFull(Retryable):
-    """Raised when the ledger has no room. Nothing was written, and the ledger stays open."""
+    """Raised when the ledger is out of space. Nothing was written, and the ledger stays open."""
 
     code, title, retry_after_ms = "LEDGER_FULL", "The ledger has no room; nothing was written", 5_000
 
@@ -140,7 +140,7 @@ class LedgerFenced(Retryable):
 
 
 class DeadlinePassed(Retryable):
-    """Raised when the deadline passed before the decision, or before everything was read. Nothing was written."""
+    """Raised when the deadline passed before the decision, or before a read was complete. Nothing was written."""
 
     code, title = "DEADLINE", "The deadline passed; nothing was written"
 
@@ -231,7 +231,7 @@ class Unauthenticated(Rejected):
 
 
 class Forbidden(Rejected):
-    """Raised when the caller's key lacks the right, whether or not the resource exists. Nothing was written."""
+    """Raised when the caller's key lacks the permission, whether or not the resource exists. Nothing was written."""
 
     code, title = "FORBIDDEN", "The key may not do this; nothing was written"
 
@@ -273,25 +273,26 @@ class ReadElsewhere(Rejected):
 
 
 class OtherPartitions(Rejected):
-    """Raised when a topic exists with another number of partitions. Nothing was changed. `partitions`: that number."""
+    """Raised when a topic exists with a different number of partitions. Nothing was changed. `partitions`: that
+    number."""
 
     code, title = "PARTITIONS", "The topic has another number of partitions; nothing was changed"
 
 
 class TokenReused(Rejected):
-    """Raised when this token and call were used with other ids. Nothing was written."""
+    """Raised when this token and call were already used with different ids. Nothing was written."""
 
     code, title = "TOKEN_REUSED", "This token and call were used with other ids"
 
 
 class ChunkAltered(Rejected):
-    """Raised when this token and chunk were staged with other rows. Nothing was written."""
+    """Raised when this token and chunk were already staged with different rows. Nothing was written."""
 
     code, title = "CHUNK_ALTERED", "This token and chunk were staged with other rows"
 
 
 class OffsetTrimmed(Rejected):
-    """Raised when the offset is below the lowest one kept."""
+    """Raised when the offset is below the lowest retained offset."""
 
     code, title = "OFFSET_TRIMMED", "The offset is below the lowest one kept"
 
@@ -321,7 +322,7 @@ class OtherDriver(Rejected):
 
 
 class SourceReplaced(Stop):
-    """Raised when the producer's sequences are of another source than the caller's. Nothing was changed."""
+    """Raised when the producer's sequences belong to a different source from the caller's. Nothing was changed."""
 
     code, title = "SOURCE_REPLACED", "The producer's sequences are of another source"
 
@@ -333,25 +334,25 @@ class UnknownClaim(Stop):
 
 
 class ReleasedClaim(Stop):
-    """Raised when the claim was released: its ids may be another's."""
+    """Raised when the claim was released: its ids may belong to another caller."""
 
     code, title = "RELEASED_CLAIM", "This claim was released"
 
 
 class Fenced(Stop):
-    """Raised when a later registration has replaced this one."""
+    """Raised when a newer registration of the producer or driver has superseded the caller's."""
 
     code, title = "FENCED", "A later registration has replaced this one"
 
 
 class Gap(Stop):
-    """Raised when sequences before these were never claimed. Nothing was written."""
+    """Raised when earlier sequences of the producer were never claimed. Nothing was written."""
 
     code, title = "GAP", "Sequences before these were never claimed"
 
 
 class OutOfOrder(Stop):
-    """Raised when later sequences were already claimed. Nothing was written."""
+    """Raised when later sequences of the producer were already claimed. Nothing was written."""
 
     code, title = "OUT_OF_ORDER", "Later sequences were already claimed"
 
@@ -381,7 +382,7 @@ class SecondWrite(Stop):
 
 
 class BatchConflict(Stop):
-    """Raised when other input comes under a number that is already committed. Nothing was written."""
+    """Raised when a batch number was already committed with different input. Nothing was written."""
 
     code, title = "BATCH_CONFLICT", "Other input under a number that is already committed"
 
@@ -400,13 +401,13 @@ class TopicReplaced(Stop):
 
 
 class LedgerBehind(Stop):
-    """Raised when the caller saw a later ledger than this one."""
+    """Raised when the caller has seen a later state of the ledger than this gateway has."""
 
     code, title = "LEDGER_BEHIND", "The caller saw a later ledger than this one"
 
 
 class LedgerDamaged(Stop):
-    """Raised when the stored ledger is not the acknowledged one."""
+    """Raised when the stored ledger differs from what was acknowledged."""
 
     code, title = "LEDGER_DAMAGED", "The stored ledger is not the acknowledged one"
 
@@ -418,6 +419,6 @@ class LedgerBusy(Stop):
 
 
 class KeyMismatch(Stop):
-    """Raised when the ledger was written with another key."""
+    """Raised when the ledger was written with a different key."""
 
     code, title = "KEY_MISMATCH", "The ledger was written with another key"

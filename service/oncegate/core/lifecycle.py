@@ -421,7 +421,7 @@ ROWS: dict[State, Cell[Row]] = {
 
 
 def end_of(error: BaseException, *, beside: bool = False) -> Event:
-    """Returns the event for an error that ended a ledger, in an append or detected `beside` appends."""
+    """Returns the event for an error that ended a ledger; `beside`: the error was detected outside an append."""
     if isinstance(error, LedgerFenced):
         return Event.FENCED_BESIDE if beside else Event.FENCED
     if isinstance(error, Stop):
@@ -457,15 +457,16 @@ class EndCell:
     ending: Ending | None = None
 
     def write(self, event: Event, error: OncegateError) -> Ending:
-        """Records an end unless there is one already. Returns the end that counts, which is the first."""
+        """Records the end of the ledger, unless it has ended already. Returns the end that counts, which is the
+        first."""
         ending: Ending = vars(self).setdefault("ending", Ending(event, error))  # atomic across threads
         return ending
 
     def write_beside(self, error: OncegateError) -> Ending:
-        """Like `write`, for an end that was detected beside appends."""
+        """Like `write`, for an end that was detected outside an append."""
         return self.write(end_of(error, beside=True), error)
 
     def check(self) -> None:
-        """Raises the reason of the end if the ledger has ended."""
+        """Raises the error that ended the ledger, if it has ended."""
         if (ending := self.ending) is not None:
             raise ending.again()

@@ -16,7 +16,7 @@ from oncegate.core.claims import Action
 
 
 class Importing(IntEnum):
-    """The effect on one id; a refusal applies to the whole request."""
+    """The effect of an import on one id; a refusal applies to the whole request."""
 
     NOTHING = 0
     ADD = 1
@@ -54,7 +54,7 @@ IMPORT: dict[tuple[Action, bool], Cell[Importing]] = {
 
 
 class Forgetting(IntEnum):
-    """The effect on one id; a refusal applies to the whole request."""
+    """The effect of a forget request on one id; a refusal applies to the whole request."""
 
     NOTHING = 0
     FORGET = 1

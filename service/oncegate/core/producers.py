@@ -48,7 +48,7 @@ SEQUENCE_MAX = 2**64 - 2
 
 
 class Standing(IntEnum):
-    """A request's epoch and token relative to those in force. ABOVE: an epoch that was never assigned."""
+    """How a request's epoch and token compare with the current ones. ABOVE: an epoch that was never assigned."""
 
     UNKNOWN = 0
     ABOVE = 1
@@ -198,7 +198,7 @@ SOURCE: dict[SourceKnown, Cell[SourceNaming]] = {
 
 
 class Gaps(IntEnum):
-    """Whether sequences may be skipped, from the registration. ALLOW: the source may have holes."""
+    """Whether the source may skip sequences, as declared at registration. ALLOW: the source may have holes."""
 
     ALLOW = 0
     REFUSE = 1
@@ -401,7 +401,7 @@ def actions(table: dict[tuple[SequenceState, ProducerAsker], Cell[ProducerAction
 
 
 class AckEffect(IntEnum):
-    """The effect on the watermark of a driver's ack of every sequence up to s. STOP_BELOW: s is lowered."""
+    """The effect of a driver's ack of all sequences up to s on the producer's watermark. STOP_BELOW: s is lowered."""
 
     NOTHING = 0
     STOP_BELOW = 1

@@ -23,7 +23,7 @@ class Verdict(IntEnum):
 
 
 class Flag(IntFlag):
-    """Qualifies a verdict; the high four bits of its byte."""
+    """A qualifier of a verdict; the high four bits of its byte."""
 
     TAKEOVER = 0x10
     OWN = 0x20

@@ -1,4 +1,5 @@
-"""Identifies the writer of a request: the job, and the run, batch, stage, task and attempt, as far as it names them.
+"""Identifies the writer of a request: the job, and the run, batch, stage, task and attempt, as far as the request names
+them.
 
 The writer is stored with what it wrote, only to determine causes (`core.causes`); it decides nothing. Its bytes are
 JSON without blanks, with the members in this order. Entries of the ledger hold them.
@@ -12,7 +13,7 @@ NUMBER_MAX = 2**31 - 1
 
 
 class WriterId(NamedTuple):
-    """A writer; None for each part that it does not name.
+    """A writer of rows or ids; parts that the request does not name are None.
 
     job: a query's id or a name; the same at each start.
     run: one start of the job.

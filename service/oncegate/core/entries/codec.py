@@ -132,7 +132,7 @@ class FieldReader:
         return self.take(_U32.unpack(self.take(4))[0])
 
     def finish(self) -> None:
-        """Raises EntryError if bytes are left over."""
+        """Raises EntryError if unread bytes remain."""
         if self._at != len(self._data):
             raise EntryError(f"{len(self._data) - self._at} bytes left over")
 
@@ -173,7 +173,8 @@ class _Tagged(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """How to encode a kind: the leading fields of fixed width in one step, then each other field, then the tagged ones.
+    """The encoding plan of an entry kind: the leading fixed-width fields in one step, then the others, then the tagged
+    ones.
 
     raw: indexes of 16 raw bytes among the fixed fields.
     order: the types of all untagged fields.

@@ -37,7 +37,8 @@ IdentifiedByNumber = Annotated[int, "u8", Tag(1)]
 
 @dataclass(frozen=True, slots=True)
 class SetForgotten:
-    """Forgets every id of a dedup scope: its ids have other fingerprints from now on, so that none of them is known.
+    """Forgets every id of a dedup scope: from this entry on its ids have different fingerprints, so that no earlier one
+    matches.
 
     token: the caller's, so that a repeat forgets nothing more.
     """
@@ -117,7 +118,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """Ids that were done, or taken by one owner, in the same way.
+    """An archive: evicted ids that share one state, all done or all taken by one owner.
 
     owner: zeros for done ids.
     oldest_wall_ms, newest_wall_ms: when the first and the last of them was done or taken.
@@ -233,8 +234,8 @@ class TopicCreated:
 
 @dataclass(frozen=True, slots=True)
 class Produced:
-    """Records rows written from `first_offset` on in one partition. With ids it is claim, completion and rows in one
-    entry.
+    """Records rows written to consecutive offsets of one partition, starting at `first_offset`. With ids it is claim,
+    completion and rows in one entry.
 
     `fresh`, `taken`, `digests`, `id_set` and `writer` are as in `Claimed`, and empty if the rows have no ids. A request
     for several partitions is one entry per partition, all under one `claim`.
@@ -306,7 +307,8 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Publishes all rows of the winners, one span per partition, and drops every other stage of the name.
+    """Publishes all rows of the winning attempts, one span per partition, and drops every other stage of the batch
+    name.
 
     source_offsets: where to continue reading the batch's source, in the reader's own form; empty: unknown.
     reads_digest: of what the batch read, 32 bytes; empty: unknown.
@@ -347,7 +349,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Tests whether a full ledger has room again; has no other meaning."""
+    """A probe that tests whether a full ledger accepts entries again; no other effect."""
 
     KIND: ClassVar[int] = 11
     wall_ms: U64
@@ -429,8 +431,8 @@ class NamespaceSet:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPiece:
-    """A piece of a snapshot, which replaces the entries that made the index. `what` names the part of the index, `part`
-    counts its pieces.
+    """A piece of a snapshot, which replaces the entries that produced the index. `what` names the part of the index,
+    `part` counts its pieces.
     """
 
     KIND: ClassVar[int] = 17
@@ -441,7 +443,7 @@ class SnapshotPiece:
 
 @dataclass(frozen=True, slots=True)
 class Evicted:
-    """Records that old ids were written to the ledger's outputs, archive after archive, and need not stay in memory.
+    """Records an eviction: archives in the ledger's outputs now hold these old ids, which need not stay in memory.
 
     first_offset: offset of the first of them among the sealed ids.
     archives: numbered from 0 in the order in which they are recorded.

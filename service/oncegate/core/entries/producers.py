@@ -1,4 +1,4 @@
-"""Defines the ledger's entries for producers, drivers, and lanes (whose rows clients write into Kafka themselves)."""
+"""Defines the ledger's entries for producers, drivers, and lanes (whose rows clients write directly into Kafka)."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -50,7 +50,7 @@ class ProducerRegistered:
 
 @dataclass(frozen=True, slots=True)
 class SourceNamed:
-    """Records permanently the source of a producer's sequences, by an id that a later source does not have.
+    """Records permanently the source of a producer's sequences, by an id that a recreated source does not share.
 
     topic: that of the producer's lane; empty: the producer registers and has no lane.
     """
@@ -109,7 +109,7 @@ class SequencesReleased:
 
 @dataclass(frozen=True, slots=True)
 class Acked:
-    """Records that the driver will not run this again.
+    """Records a driver's ack of sequences and batches that it will never retry.
 
     batches: batches below it are acked, with all ids that were claimed in them; 0: none.
     upto: new watermarks of producers, pairs of u64.
@@ -169,7 +169,8 @@ class Resolved:
 
 @dataclass(frozen=True, slots=True)
 class LaneOpened:
-    """Creates a lane permanently: the sequences of one producer in one topic, which only lanes write from now on.
+    """Creates a lane permanently: the sequences of one producer in one topic. From then on only lanes write to the
+    topic.
 
     partition: that of the lane's records, in the ledger's own topic for them.
     """
@@ -184,7 +185,7 @@ class LaneOpened:
 
 @dataclass(frozen=True, slots=True)
 class LaneWritten:
-    """Enters a record that a client committed with its rows: these sequences are written.
+    """Records that sequences of a lane are written, from the record that the client committed with its rows.
 
     An ack is also such an entry: it covers all sequences from 0 on, at the offset of the last record.
 
