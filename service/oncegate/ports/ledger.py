@@ -18,7 +18,7 @@ from oncegate.ports.row_places import RowPlaces
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A ledger position: a durable log sequence number, and the first 8 bytes of the hash chain there.
+    """A ledger position: a durable log sequence number, and the first 8 bytes of the hash chain at that position.
 
     A client may send it back to verify that the ledger still holds what was acknowledged.
     """
@@ -66,7 +66,7 @@ class Ledger(Protocol):
         """Returns the last durable position."""
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
-        """Makes all entries and output changes durable, or none. One call at a time.
+        """Makes all given entries and output changes durable, or none of them. One call at a time.
 
         The entries get consecutive positions from `mark.position + 1` on; `outputs` are applied in their order.
 
@@ -78,8 +78,8 @@ class Ledger(Protocol):
         """
 
     def replay(self, from_position: int) -> AsyncGenerator[Sequence[Replayed], None]:
-        """Yields all durable entries from a position on, in order; for compacted entries, the snapshot that replaced
-        them.
+        """Yields all durable entries at or after a position, in order; for compacted entries, the snapshot that
+        replaced them.
 
         Entries come in batches of some megabytes, never empty, to save task switches. An async generator (`async def`
         with `yield`): a caller that stops early closes it with `aclose`, after which nothing is read. Entries appended
@@ -124,7 +124,7 @@ class Storage:
     fenced_by_appends = False
 
     def free_bytes(self) -> tuple[int, int]:
-        """Returns free and total bytes; (1, 1) if there is no such limit.
+        """Returns the free and total bytes; (1, 1) if the ledger has no space limit.
 
         0 or less free bytes: no new work may be written until the value is positive.
         """
@@ -137,13 +137,14 @@ class Storage:
         """
 
     def durability(self) -> str:
-        """Returns what failures an acknowledged append survives, if a server's settings determine that; else an empty
-        text.
+        """Returns which failures an acknowledged append survives, if a server's settings determine this; otherwise an
+        empty text.
         """
         return ""
 
     def away(self) -> OncegateError | None:
-        """Returns why the storage is unreachable, if known; nothing has ended, and it recovers by itself."""
+        """Returns why the storage is unreachable, if known. The ledger stays open and continues once the storage is
+        reachable."""
         return None
 
 
@@ -177,7 +178,7 @@ class OpenLedger:
     storage: Storage = field(default_factory=Storage)
 
     def require_owner(self) -> None:
-        """Raises the reason if the ledger has ended, and LedgerFenced if its lock is lost.
+        """Raises the error that ended the ledger, if it has ended, and LedgerFenced if its lock is lost.
 
         From any thread; may wait for a disk.
         """
@@ -192,7 +193,7 @@ class Ledgers(Protocol):
         """Returns the existing namespaces, sorted."""
 
     async def create(self, namespace: str, key: bytes | None = None) -> None:
-        """Makes an empty ledger, durably, with this key of 32 bytes or a new one; no effect if it exists.
+        """Creates an empty ledger durably, with the given 32-byte key or a new one; no effect if the ledger exists.
 
         Raises LedgerFull if there is no room for another one. Nothing was made.
         """
@@ -205,7 +206,7 @@ class Ledgers(Protocol):
         """
 
     async def delete(self, namespace: str) -> None:
-        """Deletes a namespace that is not open; its name may be reused for a new ledger with another id and key.
+        """Deletes a namespace that is not open; its name may be reused for a new ledger with a new id and key.
 
         If ledgers outlive the process, its content is moved aside and kept. Durable when it returns; after a crash it
         is either whole or deleted.
@@ -217,7 +218,7 @@ class Ledgers(Protocol):
 
 
 class Ability(StrEnum):
-    """An optional ability of a ledger."""
+    """An optional capability of a ledger."""
 
     OUTPUTS = "outputs"
     COMPACTION = "compaction"
@@ -286,7 +287,8 @@ class Standbys(Protocol):
     """Lets a process stand by for ledgers that another process owns. Some `Ledgers` implement it as well."""
 
     def follow(self, namespace: str) -> AbstractAsyncContextManager[Followed]:
-        """Follows a ledger without fencing its owner, and becomes its owner once that one is gone; closed at the end.
+        """Follows a ledger without fencing its owner, and takes over once that owner is gone; the context closes the
+        ledger.
 
         Raises NotFound or KeyMismatch (nothing was touched), and LedgerDown (try again later).
         """

@@ -1,4 +1,4 @@
-"""Defines the rows beside a ledger's entries, how they are read, and the records of direct writers and of duplicates.
+"""Defines the rows that a ledger stores beside its entries, how they are read, and records of lanes and of duplicates.
 
 Changes of outputs are part of `Ledger.append`, in one commit with the entries. `Outputs` reads them.
 """
@@ -28,7 +28,7 @@ class WriteRange:
 
 @dataclass(frozen=True, slots=True)
 class PublishRanges:
-    """Makes the ranges, in this order, the topic's rows from `first_offset` on. Copies nothing."""
+    """Publishes the ranges, in this order, as the topic's rows from `first_offset`. Copies nothing."""
 
     topic: str
     partition: int
@@ -147,7 +147,7 @@ class RowTopics(Protocol):
         identified: bool = False,
         waiting_topics: Sequence[str] = (),
     ) -> Mapping[str, bytes]:
-        """Checks Arrow rows for a topic before any effect, for everything that would be refused when they are sent.
+        """Checks Arrow rows for a topic before any effect, for everything that would make sending them fail.
 
         Returns the id of each topic that they go to, fetched after the call began, if they are to be `identified`: 16
         bytes that a deleted and recreated topic does not keep.
@@ -164,16 +164,17 @@ class RowTopics(Protocol):
 
     @property
     def columns(self) -> Any:
-        """Returns the Arrow schema of all columns that a record of such topics can have; rows without types are parsed
+        """Returns the Arrow schema of all columns that a record of an external topic can have; untyped rows are parsed
         by it.
         """
 
     def refuse_read(self, topic: str) -> NoReturn:
-        """Raises ReadElsewhere, which names where to read the topic, or NotFound if it is nowhere."""
+        """Raises ReadElsewhere, which names where to read the topic, or NotFound if the topic does not exist."""
 
 
 class NotTold(Exception):
-    """Raised when records of duplicates were not written; some of them may have been. The text is the reason."""
+    """Raised when records of duplicates could not all be written; some of them may have been. The text is the
+    reason."""
 
 
 class DuplicateTopic(Protocol):
@@ -213,8 +214,8 @@ class DirectRecords(Protocol):
         """Returns the parameters for writing as this lane, whose records are in this partition."""
 
     async def read(self, partition: int, first: int) -> Sequence[tuple[int, bytes]]:
-        """Returns the committed records from an offset on, with their offsets, up to the end of the partition at the
-        call.
+        """Returns the committed records at or after an offset, with their offsets, up to the partition's end at the
+        time of the call.
 
         Uncommitted records count for that end, so the call waits for open transactions there.
 

@@ -18,13 +18,13 @@ class TraceSpan(Protocol):
 
     @property
     def ids(self) -> tuple[str, str]:
-        """Returns the ids of its trace and of itself: 32 and 16 hexadecimal digits."""
+        """Returns the trace id and the span id: 32 and 16 hexadecimal digits."""
 
     def child(self, name: str, attributes: Attributes) -> AbstractContextManager["TraceSpan"]:
         """Records a child span until the block ends; an exception that leaves the block is recorded by type."""
 
     def link(self, other: "TraceSpan") -> None:
-        """Links another span, of which this one is not a child."""
+        """Links this span to a span that is not its parent."""
 
     def note(self, attributes: Attributes, name: str | None = None) -> None:
         """Adds attributes, and renames the span. `error.type` among the attributes marks it as failed."""
@@ -39,7 +39,7 @@ class Tracer(Protocol):
 
     @property
     def outcomes(self) -> Mapping[str, int]:
-        """Counts the spans of all exporters by fate, `SPAN_OUTCOMES`."""
+        """Counts the spans of all exporters by outcome, `SPAN_OUTCOMES`."""
 
     def request(
         self, name: str, headers: Iterable[tuple[str | bytes, str | bytes]], attributes: Attributes

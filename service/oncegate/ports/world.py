@@ -7,13 +7,13 @@ class Clock(Protocol):
     """Reads the time. Leases and deadlines use the monotonic clock; the wall clock only labels."""
 
     def monotonic_ms(self) -> int:
-        """Returns milliseconds since an arbitrary start; never goes back."""
+        """Returns the monotonic time in milliseconds since an arbitrary start."""
 
     def wall_ms(self) -> int:
-        """Returns milliseconds since 1970-01-01 UTC; may be stepped."""
+        """Returns the wall-clock time in milliseconds since 1970-01-01 UTC; the clock may be stepped."""
 
     async def sleep_ms(self, duration_ms: int) -> None:
-        """Returns after `duration_ms` of monotonic time."""
+        """Sleeps for `duration_ms` of monotonic time."""
 
 
 class Observer(Protocol):
