@@ -80,7 +80,7 @@ class Octets:
         return cells
 
     def gathered(self, first: int, at: int) -> NDArray[np.uint64]:
-        """Returns 16 bytes from `at` of each string from the `first` on: (n - first, 2).
+        """Returns the 16 bytes at `at` of each string, beginning with string `first`: shape (n - first, 2).
 
         After the end of a string follow bytes of other strings or zeros; the caller masks them.
         """

@@ -158,8 +158,8 @@ class _State:
 
 
 def _bounds(blocks: NDArray[np.int64]) -> list[int]:
-    """Returns how many rows have at most 0, 1, 2, … blocks, up to where objects are cheaper than columns for the longer
-    rest.
+    """Returns the numbers of rows with at most 0, 1, 2, … blocks, up to the length above which the few longer rows are
+    cheaper as objects.
     """
     counts = np.bincount(blocks)
     sizes = np.arange(len(counts))

@@ -26,7 +26,8 @@ _TRAILING = r"\.?0+$"
 
 
 def has_text(kind: pa.DataType) -> bool:
-    """Returns whether values of this type have a canonical text and are not text or binary themselves."""
+    """Returns whether this type has a canonical text, other than text and binary types, which are hashed as they
+    are."""
     types = pa.types
     return bool(types.is_integer(kind) or types.is_decimal(kind) or types.is_date(kind) or types.is_timestamp(kind))
 
@@ -77,7 +78,7 @@ def _timestamp_text(column: pa.Array, name: str) -> pa.Array:
 
 
 def _check_years(values: pa.Array, bounds: tuple[int, int], name: str) -> None:
-    """Raises BadRequest for a value outside of years with four digits."""
+    """Raises BadRequest for a value outside the years 1 to 9999."""
     ends = pc.min_max(values)
     least, most = ends["min"].as_py(), ends["max"].as_py()
     if least is not None and not (bounds[0] <= least and most <= bounds[1]):

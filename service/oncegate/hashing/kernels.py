@@ -1,4 +1,4 @@
-"""Loops over the bytes of many strings, as machine code: they assemble rows and extract blocks.
+"""Compiled loops over the bytes of many strings, which assemble rows and extract blocks.
 
 Loops move eight bytes at a time, at any address, and may write up to seven bytes beyond their output. Later output
 overwrites those bytes, and rows are `SLACK_BYTES` apart. Nothing outside of an array is read or written.
@@ -121,7 +121,7 @@ def put_strings(out: U8, ends: I64, data: U8, starts: I64, sizes: I64) -> None:
 def take_blocks(
     data: U8, starts: I64, lengths: I64, at: int, first: int, keep: U64, finish: U64, state: U64, cells: U64
 ) -> None:
-    """Fills cells, (n - first, 2), with the 16 bytes from `at` on of each string from the `first` on.
+    """Fills `cells`, shape (n - first, 2), with the 16 bytes at `at` of each string, beginning with string `first`.
 
     A string that ends there is cut by `keep` and padded by `finish`, (17, 2), indexed by its remaining length. After
     the first block the state, (n, 2), is xored in.

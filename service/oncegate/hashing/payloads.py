@@ -43,8 +43,8 @@ class PayloadDigester:
         return self._of_joined([pa.nulls(1, pa.binary())])
 
     def of_packed(self, octets: NDArray[np.uint8]) -> U32:
-        """Returns uint32[n] of n contiguous payloads of 16 bytes each. Raises ValueError if the length is not a
-        multiple of 16.
+        """Returns the digests, uint32[n], of n contiguous payloads of 16 bytes each. Raises ValueError if the length is
+        not a multiple of 16.
         """
         rows, rest = divmod(len(octets), PACKED_BYTES)
         if rest:
@@ -52,7 +52,7 @@ class PayloadDigester:
         return _cut(self._cmac.of_octets(Octets.of_width(octets, PACKED_BYTES, rows)))
 
     def of_columns(self, columns: Sequence[pa.Array]) -> U32:
-        """Returns uint32[n], none of them 0, of n payloads: string or binary columns of equal length and any layout.
+        """Returns nonzero digests, uint32[n], of n payloads: string or binary columns of equal length and any layout.
 
         Raises:
             TypeError: a column of another type.

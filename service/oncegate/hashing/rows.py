@@ -121,7 +121,7 @@ def _fixed_part(cells: list[_Cell], rows: int) -> np.ndarray[tuple[int], np.dtyp
 
 
 def _cells(array: pa.Array) -> Iterator[_Cell]:
-    """Yields the cells of one column: one, or for a struct its flag and those of its fields."""
+    """Yields the cells of one column: a single cell or, for a struct, its null flag and the cells of its fields."""
     array = _unwrapped(array)
     kind = array.type
     valid = None if array.null_count == 0 else pc.is_valid(array).to_numpy(zero_copy_only=False)
@@ -142,7 +142,7 @@ def _cells(array: pa.Array) -> Iterator[_Cell]:
 
 
 def _unwrapped(array: pa.Array) -> pa.Array:
-    """Returns the column without extension and dictionary, and strings as a type with offsets."""
+    """Returns the column with extension and dictionary types removed, and strings as a type with offsets."""
     if isinstance(array, pa.ExtensionArray):
         return _unwrapped(array.storage)
     if pa.types.is_dictionary(array.type):
@@ -238,7 +238,7 @@ def add(first: bytes, second: bytes) -> bytes:
 
 
 def _sum(prints: NDArray[np.uint64]) -> bytes:
-    """Returns the sum of (n, 2) words modulo 2^128; 32-bit limbs have room for 2^32 rows."""
+    """Returns the sum of (n, 2) words modulo 2^128; 32-bit limbs can sum 2^32 rows without overflow."""
     limbs = prints.view("<u4").T
     total = sum(int(limb.sum(dtype=np.uint64)) << (32 * index) for index, limb in enumerate(limbs))
     return (total % _MODULUS).to_bytes(FINGERPRINT_BYTES, "little")
