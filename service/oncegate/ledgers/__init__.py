@@ -1,4 +1,4 @@
-"""Opens ledgers by the scheme of their URL. `SCHEMES` maps each scheme to its opener.
+"""Opens ledgers with the implementation that the scheme of their URL names. `SCHEMES` maps each scheme to its opener.
 
 memory:          not persistent
 log:<folder>     segments and output files of Oncegate's own format in a folder; a bare path means the same
@@ -94,7 +94,9 @@ def open_duplicates(url: str, topic: str) -> AbstractAsyncContextManager[Duplica
 
 
 def parse_url(url: str) -> tuple[str, str]:
-    """Splits a ledger's URL into scheme and rest; a bare path is a log. Raises NotFound for an unknown scheme."""
+    """Splits a ledger URL into its scheme and the rest; a bare path has the scheme `log`.
+    Raises NotFound for an unknown scheme.
+    """
     scheme, colon, place = url.partition(":")
     if colon and scheme in SCHEMES:
         return scheme, place

@@ -1,4 +1,4 @@
-"""The catalog of a ledger's outputs: waiting ranges of rows, and topics made of published ranges.
+"""The catalog of a ledger's rows: ranges that wait for publication, and topics made of published ranges.
 
 Frames contain changes, which are applied in order, identically when live and in replay:
 
@@ -51,7 +51,7 @@ NOWHERE = Location(0, 0, 0, 0, bytes(32))
 
 
 class Wrote(msgspec.Struct, frozen=True, array_like=True, tag=1):
-    """Adds a waiting range under its id; `location`: where its bytes are."""
+    """Adds a range that waits for publication, under its id; its bytes are at `location`."""
 
     range_id: bytes
     rows: int
@@ -59,7 +59,7 @@ class Wrote(msgspec.Struct, frozen=True, array_like=True, tag=1):
 
 
 class Published(msgspec.Struct, frozen=True, array_like=True, tag=2):
-    """Appends waiting ranges to a topic."""
+    """Publishes waiting ranges: appends them to a topic."""
 
     topic: str
     partition: int
@@ -68,13 +68,13 @@ class Published(msgspec.Struct, frozen=True, array_like=True, tag=2):
 
 
 class Dropped(msgspec.Struct, frozen=True, array_like=True, tag=3):
-    """Gives up waiting ranges."""
+    """Drops waiting ranges, which can then never be published."""
 
     range_ids: tuple[bytes, ...]
 
 
 class Trimmed(msgspec.Struct, frozen=True, array_like=True, tag=4):
-    """Forgets published ranges wholly below `before_offset`."""
+    """Trims a topic: removes published ranges wholly below `before_offset`."""
 
     topic: str
     partition: int
@@ -133,7 +133,7 @@ NO_OFFSET = 2**64 - 1
 
 @dataclass(frozen=True, slots=True)
 class PublishedRange:
-    """A published range of rows from `first_offset` on, with its bytes at `location`."""
+    """A published range of rows that starts at `first_offset`; its bytes are at `location`."""
 
     first_offset: int
     rows: int
@@ -141,9 +141,7 @@ class PublishedRange:
 
 
 class PublishedRanges:
-    """Published ranges in offset order, from `low`, the lowest offset kept, up to `high`, the next offset to be
-    assigned.
-    """
+    """Published ranges in offset order; `low` is the lowest offset kept, `high` the next offset to be assigned."""
 
     __slots__ = ("_ranges", "high", "low")
 
@@ -177,7 +175,7 @@ class PublishedRanges:
         return max(0, self._ranges.not_above(before_offset) - 1)
 
     def trim(self, before_offset: int) -> list[Location]:
-        """Forgets the ranges wholly below the offset; returns their locations."""
+        """Removes the ranges wholly below the offset; returns their locations."""
         count = self.below(before_offset)
         gone = [self[place].location for place in range(count)]
         self._ranges.drop(count)
@@ -185,8 +183,9 @@ class PublishedRanges:
         return gone
 
     def covering(self, offset: int, max_rows: int, max_bytes: int) -> list[PublishedRange]:
-        """Returns whole ranges until they cover `max_rows` rows from `offset` on or `max_bytes`; `offset` is at least
-        `low`.
+        """Returns whole ranges until they hold `max_rows` rows at or after `offset`, or `max_bytes`.
+
+        `offset` must be at least `low`.
         """
         covered: list[PublishedRange] = []
         size_bytes = 0
@@ -201,7 +200,7 @@ class PublishedRanges:
         return covered
 
     def lowest_of(self, counter: int) -> int:
-        """Returns the lowest offset of a non-empty location with this counter, or NO_OFFSET."""
+        """Returns the lowest offset of all non-empty locations with this counter, or NO_OFFSET if there are none."""
         lowest = NO_OFFSET
         for block in self.frozen():
             ranges = np.frombuffer(block, _RANGE_DTYPE)
@@ -281,7 +280,9 @@ class Catalog:
                 self._saved = None
 
     def _changing(self, topic: str, partition: int) -> PublishedRanges:
-        """Returns the topic for a change in place; a snapshot in progress keeps its state before the change."""
+        """Returns a topic that the caller may change in place;
+        a snapshot in progress keeps the state before the change.
+        """
         if self._saved is not None:
             self._saved.changing((topic, partition))
         return self._topics.setdefault((topic, partition), PublishedRanges())
@@ -292,7 +293,9 @@ class Catalog:
             self.apply(change)
 
     def check(self, changes: Iterable[CatalogChange]) -> None:
-        """Raises ValueError when the changes, in order, contradict the catalog: a bug of the caller. No effect."""
+        """Raises ValueError if the changes, applied in order, contradict the catalog, which is a bug in the caller.
+        No effect.
+        """
         rows: dict[bytes, int | None] = {}  # rows of ranges after the changes so far; None: removed
         highs: dict[tuple[str, int], int] = {}
         for change in changes:
@@ -353,7 +356,7 @@ class Catalog:
         return empty
 
     def changes_something(self, change: CatalogChange) -> bool:
-        """Returns whether a change has an effect: a trim may forget no range."""
+        """Returns whether a change has an effect; a trim has none if it removes no range."""
         if not isinstance(change, Trimmed):
             return True
         found = self._topics.get((change.topic, change.partition))
@@ -365,8 +368,9 @@ class Catalog:
         return (0, 0) if found is None else (found.low, found.high)
 
     def find(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[PublishedRange]:
-        """Returns whole published ranges until they cover `max_rows` rows from `offset` on or `max_bytes`;
-        OffsetTrimmed.
+        """Returns whole published ranges until they hold `max_rows` rows at or after `offset`, or `max_bytes`.
+
+        Raises OffsetTrimmed.
         """
         found = self._topics.get((topic, partition))
         if found is None or offset >= found.high or max_rows <= 0:
@@ -384,7 +388,7 @@ class Catalog:
         return {location.file for location in self.locations()}
 
     def lowest_offset(self, counter: int) -> int | None:
-        """Returns the lowest offset of a non-empty location with this counter, or None.
+        """Returns the lowest offset of all non-empty locations with this counter, or None if there are none.
 
         Takes about 20 ms for a million locations.
         """

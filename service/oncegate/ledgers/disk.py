@@ -74,7 +74,7 @@ class Disk:
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
 
     def sync_folder(self, path: Path) -> None:
-        """Makes names that were created, renamed or removed in the folder durable."""
+        """Syncs the folder: names created, renamed or removed in it become durable."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(fd)
@@ -142,8 +142,8 @@ def _past_cache(fd: int) -> Iterator[None]:
 
 
 def _written_whole(fd: int, data: bytes | memoryview, offset: int) -> bool:
-    """Writes whole blocks; returns False on a partial write or unsupported alignment: the caller writes everything
-    again.
+    """Writes whole blocks; returns False after a partial write or an unsupported alignment: the caller must rewrite
+    everything.
     """
     whole = len(data) // BLOCK_BYTES * BLOCK_BYTES
     parts: list[memoryview | mmap.mmap] = [memoryview(data)[:whole]]

@@ -1,4 +1,4 @@
-"""The state of a ledger on a server, built from its frames: at an opening, and by its owner afterwards."""
+"""The replay state of a ledger on a server: built from its frames at the opening, then kept current by its owner."""
 
 from collections.abc import Iterable
 
@@ -16,7 +16,8 @@ _LINK = "<Q16s"
 
 
 class Fold:
-    """The state after the frames applied so far. `where` names the ledger's location in messages.
+    """Replay state of a ledger: the result of the frames applied so far.
+    `where` names the ledger's location in messages.
 
     Until `settle`, `catalog` lacks the catalog saved by the last compaction and the changes in `pending`. `compacted`
     is None if there was no compaction.
@@ -91,7 +92,7 @@ class Fold:
                 self.pending.append(change)
 
     def take_sent(self, change: Sent) -> None:
-        """Records where rows were sent to user topics; overridden by ledgers that send rows."""
+        """Records the locations of rows sent to user topics; ledgers that send rows override it."""
 
     def adopt(self, compacted: Compacted, offset: int) -> None:
         """Applies a compaction whose frame is at `offset`: drops frames before the first needed one."""
@@ -123,7 +124,8 @@ class Fold:
         return [gone for change in changes for gone in self.catalog.apply(change)]
 
     def require_whole(self, witness: End | None, proved: bool) -> None:
-        """Raises LedgerDamaged unless the first needed frame is there and the ledger reaches the end in its witness.
+        """Raises LedgerDamaged if the first needed frame is missing,
+        or the ledger ends before the end that its witness saw.
 
         `proved`: the ledger is known to have had an owner before.
         """

@@ -30,14 +30,14 @@ FRAME_BYTES_MAX = 2 * ENTRIES_BYTES_MAX
 
 
 class Owned(msgspec.Struct, frozen=True, array_like=True, tag=16):
-    """Starts an ownership. `generation`: number of this opening; `key`: the namespace's key, wrapped."""
+    """Marks the start of an ownership. `generation`: number of this opening; `key`: the namespace's key, wrapped."""
 
     generation: int
     key: bytes
 
 
 class Compacted(msgspec.Struct, frozen=True, array_like=True, tag=17):
-    """A compaction: the entries up to `position` are replaced by those at `state`.
+    """A compaction: the snapshot at `state` replaces the entries up to `position`.
 
     `ledger`, `chain`: of the ledger position at `position`. `first_serial`: the first frame still needed, and
     `previous_chain` its previous chain. `states_from`: lowest offset of the saved pieces still needed. `catalog`:
@@ -57,12 +57,12 @@ class Compacted(msgspec.Struct, frozen=True, array_like=True, tag=17):
 
     @property
     def mark(self) -> Mark:
-        """Ledger position at `position`."""
+        """Ledger position of the last compacted entry."""
         return Mark(self.ledger, self.position, self.chain)
 
 
 class Sent(msgspec.Struct, frozen=True, array_like=True, tag=18):
-    """The location of records that the same transaction wrote to a user topic.
+    """The location of records that the frame's transaction wrote to a user topic.
 
     `first_offset`: offset of the first record, or −1 if the broker did not return it; records of other producers may be
     in between. `position`: of the entry that wrote them; 0 if unknown, and then the remaining fields are unknown too.
@@ -101,7 +101,7 @@ _decoder = msgspec.msgpack.Decoder(Body)
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The end of a ledger: serial and chain of its last frame, position of its last entry."""
+    """The end of a ledger: serial and chain of its last frame, and position of its last entry."""
 
     serial: int
     position: int
@@ -123,12 +123,12 @@ class Frame:
 
     @property
     def end(self) -> End:
-        """End of a ledger whose last frame this is."""
+        """End of the ledger, if this is its last frame."""
         return End(self.serial, self.first_position + self.count - 1, self.chain)
 
     @property
     def mark(self) -> Mark:
-        """Ledger position of its last entry."""
+        """Ledger position of the frame's last entry."""
         return Mark(self.ledger, self.end.position, self.chain[:8])
 
 
@@ -156,7 +156,9 @@ def frame_bytes(head: bytes, where: str) -> int:
 
 
 def decode_frame(data: bytes, offset: int, where: str) -> Frame:
-    """Decodes a frame from its bytes (`frame_bytes` many). Raises LedgerDamaged, naming `where`."""
+    """Decodes a frame from its bytes, which must be exactly as many as `frame_bytes` returns.
+    Raises LedgerDamaged, naming `where`.
+    """
     _, _, serial, first, count, ledger, previous, chain = _HEAD.unpack_from(data)
     raw = data[_HEAD.size :]
     if chain != _chain(ledger, serial, previous, first, count, raw):
@@ -171,14 +173,14 @@ def decode_frame(data: bytes, offset: int, where: str) -> Frame:
 
 
 def entries_of(frame: Frame, behind: int = 0) -> list[Replayed]:
-    """Returns the entries of a frame with a position above `behind`."""
+    """Returns the entries of a frame whose positions are above `behind`."""
     mark, places = frame.mark, places_of(frame.body.changes)
     numbered = enumerate(frame.body.entries, frame.first_position)
     return [Replayed(position, body, mark, places.get(position)) for position, body in numbered if position > behind]
 
 
 def places_of(changes: Sequence[AnyChange]) -> dict[int, RowPlaces]:
-    """Returns the locations of the rows that a frame's entries sent, by position of the entry."""
+    """Returns the locations of the rows that a frame's entries sent to user topics, keyed by entry position."""
     sent: dict[int, list[Sent]] = {}
     for change in changes:
         if isinstance(change, Sent) and change.position:

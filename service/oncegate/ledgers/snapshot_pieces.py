@@ -1,4 +1,4 @@
-"""Cuts a snapshot into pieces, the unit of writes: each a msgpack array of entries or of catalog parts."""
+"""Cuts a snapshot into pieces, which are written one at a time: msgpack arrays of entries or of catalog parts."""
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
@@ -69,7 +69,9 @@ class _Piece:
         self._size_bytes = 0
 
     def add(self, entry: bytes) -> list[bytes]:
-        """Adds an entry; returns the previous entries if this one would make the piece too large, else none."""
+        """Adds an entry; if the piece would become too large, starts a new one and returns the full one's entries,
+        otherwise an empty list.
+        """
         full: list[bytes] = []
         if self.entries and self._size_bytes + len(entry) > PIECE_BYTES:
             full, self.entries, self._size_bytes = self.entries, [], 0

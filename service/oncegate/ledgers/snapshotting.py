@@ -36,11 +36,11 @@ class PieceWriter(Protocol):
         """Completes the snapshot, so that its locations can be read."""
 
     def abandon(self, removing: bool) -> None:
-        """Aborts the snapshot; `removing`: the written pieces may be deleted."""
+        """Aborts the snapshot; with `removing`, the written pieces may be deleted."""
 
 
 class SnapshotTaking:
-    """The writing of one snapshot. `guarded`, called in worker threads, runs a function and converts its errors.
+    """Writer of one snapshot. `guarded`, called in worker threads, runs a function and converts its errors.
 
     Once `ending` is set, writing stops with LedgerDown.
     """
@@ -61,7 +61,7 @@ class SnapshotTaking:
         self.changes_since: list[CatalogChange] = []
 
     def changed(self, changes: Sequence[CatalogChange]) -> None:
-        """Records catalog changes; to be called at the moment they are applied."""
+        """Records catalog changes; must be called when they are applied."""
         if self._saving_catalog:
             self.changes_since += changes
 
@@ -80,7 +80,9 @@ class SnapshotTaking:
         return tuple(state), tuple(catalog)
 
     async def _write_catalog(self) -> AsyncIterator[Location]:
-        """Writes the catalog as of now, then the changes made meanwhile, until few enough are left for the frame."""
+        """Writes the catalog as it is now, then repeatedly the changes made meanwhile,
+        until the remaining ones fit in one frame.
+        """
         self._saving_catalog = True
         with closing(self._catalog.parts()) as parts:
             async for several_pieces in pieces_of(_encoded_parts(parts)):

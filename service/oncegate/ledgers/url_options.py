@@ -1,4 +1,4 @@
-"""Parses options of ledgers' URLs; each error names the option."""
+"""Parses the options in ledger URLs; each error names the option."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
 
 
 def without_passwords(url: str) -> str:
-    """Returns a ledger's URL without passwords, for display. No URL accepts one, but a user may have written one."""
+    """Returns a ledger URL without passwords, for display. No URL accepts one, but a user may have written one."""
     scheme, _, place = url.partition(":")
     if "@" in place:
         url = f"{scheme}:***@{place.rpartition('@')[2]}"

@@ -69,7 +69,9 @@ def witness_path(folder: Path, namespace: str) -> Path:
 
 
 def read_witness(disk: Disk, path: Path, accept: str = ACCEPT) -> WitnessRecord:
-    """Returns the newer intact slot. Raises LedgerDamaged if there is none; its message advises `accept`."""
+    """Reads a witness and returns its newer intact slot. Raises LedgerDamaged if there is none;
+    its message advises `accept`.
+    """
     if not path.exists():
         raise LedgerDamaged(
             f"the witness {path} is missing, and without it nobody can tell whether the end of the ledger is there; "
