@@ -69,7 +69,9 @@ class Address:
 
     @property
     def runs_folder(self) -> Path | None:
-        """Returns the runs folder of this prefix, a sub-folder of `runs`, which prefixes may share."""
+        """Returns the folder for the LSM runs of this prefix, a subfolder of `runs`;
+        several prefixes may share `runs`.
+        """
         return None if self.runs is None else self.runs / self.prefix
 
     @property

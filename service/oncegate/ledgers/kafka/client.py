@@ -86,7 +86,7 @@ class Session(AIOKafkaConnection):  # type: ignore[misc]
         return super().close(reason, exc)
 
     async def _do_sasl_handshake(self) -> None:
-        """Logs in as aiokafka does. Raises NoAnswer: the answer is malformed."""
+        """Runs aiokafka's SASL handshake; converts the errors of a malformed answer to NoAnswer."""
         try:
             await super()._do_sasl_handshake()
         except (ValueError, LookupError, AssertionError) as error:
@@ -155,7 +155,9 @@ class Client(AIOKafkaClient):  # type: ignore[misc]
             self._sync_task = asyncio.create_task(self._md_synchronizer())
 
     async def _get_conn(self, node_id: Any, *, group: Any = ConnectionGroup.DEFAULT, no_hint: bool = False) -> Any:
-        """Returns an open session to a broker; None: it cannot be reached, and the metadata is refreshed."""
+        """Returns an open session to a broker; if the broker cannot be reached,
+        refreshes the metadata and returns None.
+        """
         key = (node_id, group)
         if (session := self._conns.get(key)) is not None and session.connected():
             return session
@@ -213,12 +215,12 @@ class Client(AIOKafkaClient):  # type: ignore[misc]
         return answer
 
     async def partitions_of(self, topic: str) -> set[int]:
-        """Returns the numbers of a topic's partitions. Raises KafkaError: the topic does not exist or is hidden."""
+        """Returns the partition numbers of a topic. Raises KafkaError: the topic does not exist or is hidden."""
         numbers: set[int] = await self._wait_on_metadata(topic)
         return numbers
 
     def leader_of(self, partition: Partition) -> int:
-        """Returns the node id of a partition's leader; `NO_LEADER`: it has none, or none is known."""
+        """Returns the node id of a partition's leader, or `NO_LEADER` if it has none or none is known."""
         leader = self.cluster.leader_for_partition(TopicPartition(*partition))
         return NO_LEADER if leader is None else int(leader)
 

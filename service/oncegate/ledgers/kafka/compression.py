@@ -31,7 +31,9 @@ _CODECS: dict[str, tuple[int, Callable[[memoryview], bytes]]] = {"lz4": (3, _lz4
 
 
 def compressed(batches: Sequence[RecordBatch], compression: Compression) -> list[RecordBatch]:
-    """Compresses each batch that becomes smaller by it. Raises ValueError: unknown compression."""
+    """Compresses each batch, except those that compression would not make smaller.
+    Raises ValueError: unknown compression.
+    """
     if compression == "none":
         return list(batches)
     if compression not in _CODECS:

@@ -28,7 +28,9 @@ _partition_of = DefaultPartitioner()
 
 
 class KafkaDuplicates:
-    """A `ports.DuplicateTopic` in Kafka. Connects at the first write, and again after a failed one. Call `close`."""
+    """Implements `ports.DuplicateTopic` as a Kafka topic. Connects at the first write, and again after a failed one.
+    Call `close`.
+    """
 
     def __init__(self, settings: Mapping[str, Any], topic: str) -> None:
         self._settings, self._topic = settings, topic
@@ -70,7 +72,7 @@ class KafkaDuplicates:
 
 @asynccontextmanager
 async def open_kafka_duplicates(place: str, topic: str) -> AsyncIterator[KafkaDuplicates]:
-    """Opens an existing topic at a ledger's brokers. `place`: as for `open_kafka`.
+    """Opens an existing topic on a ledger's brokers. `place`: as for `open_kafka`.
 
     If the brokers are unavailable, the topic is checked at the first write.
 

@@ -167,13 +167,15 @@ class KafkaLedgers(ServerLedgers[KafkaNamespace, KafkaPlace, Fold, KafkaLedger])
 
 
 def _partitions(topic: str, begin: str) -> int:
-    """Returns the partition count of a topic with a namespace's prefix; it may belong to another namespace."""
+    """Returns the partition count of a topic with a namespace's prefix;
+    the topic may belong to a different namespace.
+    """
     return DIRECT_PARTITIONS if _DIRECT.fullmatch(topic.removeprefix(begin)) else 1
 
 
 @contextmanager
 def unreachable(address: Address) -> Iterator[None]:
-    """Raises LedgerDown, which is retriable, for KafkaError and OSError."""
+    """Converts KafkaError and OSError to LedgerDown, which is retriable."""
     try:
         yield
     except (KafkaError, OSError) as error:

@@ -40,7 +40,7 @@ DIRECT_PARTITIONS = 4
 
 
 class KafkaNamespace(msgspec.Struct, frozen=True):
-    """List entry of a namespace.
+    """A namespace's entry in the list.
 
     `topics`: prefix of its topic names. `key`: its secret key, wrapped. `number`: counts the namespaces that have had
     this name. `deleted`: it is gone, but its topics are kept. `direct`: it has a lane topic; a namespace that predates
@@ -57,12 +57,16 @@ class KafkaNamespace(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Returns its name in keys g/ and w/, which is also the prefix of its transactional ids."""
+        """Returns the namespace's name in the record keys g/ and w/,
+        which is also the prefix of its transactional ids.
+        """
         return f"{self.topics}/{self.number}"
 
 
 def list_topic(prefix: str) -> str:
-    """Returns the topic of a prefix's list; the name is also the transactional id of its writers."""
+    """Returns the topic that stores a prefix's list of namespaces;
+    its name is also the transactional id of its writers.
+    """
     return f"{prefix}.namespaces"
 
 
@@ -72,18 +76,20 @@ def topics_of_name(prefix: str, namespace: str) -> str:
 
 
 def topic_names(one: KafkaNamespace) -> tuple[str, str, str, str]:
-    """Returns a namespace's topics of frames, states, outputs and stages."""
+    """Returns the names of a namespace's four topics: frames, states, outputs and stages."""
     base, suffix = one.topics, f".{one.number}" if one.number > 1 else ""
     return f"{base}.ledger{suffix}", f"{base}.states{suffix}", f"{base}.outputs{suffix}", f"{base}.stages{suffix}"
 
 
 def direct_topic(one: KafkaNamespace) -> str:
-    """Returns the lane topic of a namespace, to which clients commit the records of its lanes."""
+    """Returns a namespace's lane topic, to which clients commit the records of its lanes (numbered streams of one
+    writer).
+    """
     return f"{one.topics}.direct" + (f".{one.number}" if one.number > 1 else "")
 
 
 def lane_ids(one: KafkaNamespace) -> str:
-    """Returns the prefix of the transactional ids of a namespace's lanes; the lane's number follows."""
+    """Returns the common prefix of the transactional ids of a namespace's lanes; each id ends with the lane number."""
     return f"{one.name}/direct/"
 
 
@@ -97,7 +103,7 @@ class Generation(msgspec.Struct, frozen=True):
 
 @dataclass
 class KafkaListed(Listed[KafkaNamespace]):
-    """The list as far as it was read; `generations` and `witnesses` are keyed by the namespace's `name`."""
+    """The list of namespaces as it was last read; `generations` and `witnesses` are keyed by the namespace's `name`."""
 
     NAMESPACE = KafkaNamespace
 
@@ -124,7 +130,7 @@ class KafkaListed(Listed[KafkaNamespace]):
 
 
 class NamespaceTopic(NamespaceList[KafkaListed]):
-    """The list of namespaces in a compacted topic. Call `close` last."""
+    """The list of namespaces, stored in a compacted topic. Call `close` last."""
 
     OVERTAKEN = (NotWritten, InDoubt)
     AWAY = (KafkaError, OSError, TimeoutError)
@@ -150,7 +156,7 @@ class NamespaceTopic(NamespaceList[KafkaListed]):
             await producer.drop()
 
     async def begin(self) -> KafkaListed:
-        """Reads the list for the first time, after ending a transaction left open in its topic.
+        """Ends any transaction left open in the topic, then reads the list for the first time.
 
         Raises LedgerFull, and as `refresh`.
         """
@@ -202,14 +208,14 @@ class NamespaceTopic(NamespaceList[KafkaListed]):
             await markers.heal([guard.transactional_id])
 
     async def witness(self, name: str, generation: int, seen: End) -> None:
-        """Writes the rollback check of a generation.
+        """Writes a generation's record for the rollback check.
 
         Effect unknown when KafkaError, OSError or TimeoutError is raised.
         """
         await self._put(f"w/{name}/{generation}", msgspec.json.encode(seen))
 
     async def forget_witness(self, name: str, generation: int) -> None:
-        """Removes the rollback check of a superseded generation. Raises as `witness`."""
+        """Removes a superseded generation's record for the rollback check. Raises as `witness`."""
         await self._put(f"w/{name}/{generation}", None)
 
     async def beat(self, gateway: str, beat: Beat | None) -> None:
@@ -229,7 +235,7 @@ class NamespaceTopic(NamespaceList[KafkaListed]):
                     raise
 
     async def _drop(self, producer: Producer) -> None:
-        """Closes the producer; the next `_put` creates another."""
+        """Closes the producer; the next `_put` creates a new one."""
         async with self._connecting:
             if self._witnesses is producer:
                 self._witnesses = None

@@ -63,7 +63,7 @@ class Right:
 
 @dataclass(frozen=True, slots=True)
 class TransactionalId:
-    """Transactional ids of one use: `first`, and all that begin with `prefix`, if given."""
+    """Transactional ids for one purpose: `first`, and, if `prefix` is set, all that begin with it."""
 
     use: str
     first: str
@@ -72,7 +72,8 @@ class TransactionalId:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """Everything that a gateway needs. `principal`: the gateway's, which the rights are granted to.
+    """Topics, transactional ids and rights that a gateway needs.
+    `principal`: the gateway's, which the rights are granted to.
 
     `writer`: principal of clients that write to Kafka directly, None without such clients; `writers_rights`: its
     rights.
@@ -129,7 +130,7 @@ def _of_writers(address: Address, namespaces: Sequence[str], users_topics: Seque
 
 
 def principal_of(address: Address) -> str:
-    """Returns the principal of a client of this address.
+    """Returns the Kafka principal of a client that connects with this address.
 
     Raises BadRequest: the client has a certificate, whose principal depends on the brokers' mapping rules.
     """
@@ -155,7 +156,7 @@ _NOT_YET = (GroupCoordinatorNotAvailableError, GroupLoadInProgressError, NotCoor
 
 
 async def topic_operations(client: Client, topics: Sequence[str]) -> dict[str, set[str]]:
-    """Returns this client's rights on each topic that exists; creates none. Raises KafkaError."""
+    """Returns this client's rights on each topic that exists; creates no topic. Raises KafkaError."""
     answer = (await client.send(client.get_random_node(), describe_topics(topics, operations=True))).to_object()
     return {
         one["topic"]: {name for name, bit in OPERATIONS.items() if one["operations"] & 1 << bit}
@@ -193,7 +194,9 @@ class Looked:
 
 
 async def look(needs: Needs, address: Address) -> list[Looked]:
-    """Checks all needs as the client of the address. Raises LedgerDown: the brokers are unavailable or refuse it."""
+    """Checks all needs over a connection with the address's credentials.
+    Raises LedgerDown: the brokers are unavailable or refuse it.
+    """
     with unreachable(address):
         async with topics_of(address) as topics:
             there = await topics.names()
@@ -256,7 +259,9 @@ async def _client(settings: Mapping[str, Any]) -> AsyncIterator[Client]:
 
 
 def commands(needs: Needs, bootstrap: str, command_config: str | None) -> Iterator[str]:
-    """Yields a command line for each topic, then for each right. `command_config`: file for the tools' connection."""
+    """Yields a command line that creates each topic, then one that grants each right.
+    `command_config`: file for the tools' connection.
+    """
     config = [] if command_config is None else ["--command-config", command_config]
     reached = ["--bootstrap-server", bootstrap, *config]
     for one in needs.topics:

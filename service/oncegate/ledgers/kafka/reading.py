@@ -105,7 +105,9 @@ class Reader:
                 return first, (await every.end_offsets([at]))[at]
 
     async def stable_end(self, partition: Partition) -> int:
-        """Returns the last stable offset: the end of a read_committed consumer, before any open transaction."""
+        """Returns the last stable offset, up to which a read_committed consumer can read:
+        the first open transaction begins there.
+        """
         at = TopicPartition(*partition)
         committed, _ = await self._connected()
         async with asyncio.timeout(STALL_S):

@@ -1,4 +1,4 @@
-"""Encodes records into Kafka's record batches by columns, without a Python object per record.
+"""Encodes columns of records into Kafka record batches, without a Python object per record.
 
 Format: record batch v2 (KIP-98): a header of 61 bytes, then the records, with zig-zag varints for lengths. The output
 is byte for byte that of aiokafka's own builder.

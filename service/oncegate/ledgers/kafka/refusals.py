@@ -26,7 +26,9 @@ _EXPIRED, _OTHER_HOST, _OTHER_ADDRESS = 10, 62, 64
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A refused resource. `mend`: instructions for the operator; `topics`: the refused topics."""
+    """A resource that the brokers refused to this client. `mend`: instructions for the operator;
+    `topics`: the refused topics.
+    """
 
     resource: str
     mend: str
@@ -68,7 +70,7 @@ class Caller:
 
 
 def refusal_of(error: BaseException | None, caller: Caller) -> Refusal | None:
-    """Returns the refusal that an error or one of its causes reports; None: it is another error."""
+    """Returns the refusal that an error or one of its causes reports; returns None for any other error."""
     while error is not None:
         for kind, told in _TOLD.items():
             if isinstance(error, kind):

@@ -50,7 +50,7 @@ class Security:
     keyfile: Path | None = None
 
     def __post_init__(self) -> None:
-        """Raises BadRequest: a field is missing, invalid, or has no effect with the others."""
+        """Raises BadRequest if a field is missing, invalid, or has no effect with the others."""
         _require_one_of("security_protocol", self.protocol, PROTOCOLS)
         for parameter, field in PARAMETERS.items():
             given = getattr(self, field) is not None
@@ -113,7 +113,9 @@ class Security:
         return tuple(path.read_bytes() for path in files if path is not None), arguments
 
     def _tls(self) -> ssl.SSLContext:
-        """Returns a context that verifies the broker's certificate and host; without `cafile`, by the system's CAs."""
+        """Returns a context that verifies the broker's certificate and host;
+        without `cafile`, it trusts the system's CAs.
+        """
         try:
             context = ssl.create_default_context(cafile=self.cafile)
         except (OSError, ValueError) as error:
@@ -143,7 +145,7 @@ class Credentials:
             self.now = self._marked(read)
 
     def newer_than(self, tried: Mapping[str, Any]) -> bool:
-        """Returns whether `now` differs from `tried`, after reading the files again if they were not since.
+        """Returns whether the credentials have changed since `tried`; rereads the files unless `now` already differs.
 
         A file that cannot be used, e.g. half-written, counts as unchanged.
         """

@@ -96,7 +96,7 @@ class Admin(AIOKafkaAdminClient):  # type: ignore[misc]
         self._client = Client(settings, watch)
 
     async def topic_ids(self, topics: Collection[str]) -> dict[str, bytes]:
-        """Returns the ids, 16 bytes each, of those of these topics that exist. Raises KafkaError."""
+        """Returns the ids, 16 bytes each, of these topics; omits topics that do not exist. Raises KafkaError."""
         answer = (await self._send_request(describe_topics(topics))).to_object()
         return {one["topic"]: one["topic_id"] for one in answer["topics"] if not one["error_code"]}
 
@@ -104,7 +104,9 @@ class Admin(AIOKafkaAdminClient):  # type: ignore[misc]
         return await self._client.send(await self._any_node() if node_id is None else node_id, request)
 
     async def _any_node(self) -> Any:
-        """Returns a reachable broker; if there is none, a random one, whose error is then raised."""
+        """Returns a reachable broker; if there is none, a random one,
+        so that the next request raises its connection error.
+        """
         nodes = [broker.nodeId for broker in self._client.cluster.brokers()]
         for node in random.sample(nodes, len(nodes)):
             if await self._client.ready(node):
@@ -154,7 +156,7 @@ class Topics:
             await sleep_s(_POLL_S)
 
     async def check(self, names: Sequence[str], configs: Mapping[str, str], partitions: int = 1) -> None:
-        """Raises LedgerDamaged with all wrong settings of these topics, if there are any; KafkaError."""
+        """Raises LedgerDamaged, listing all wrong settings of these topics, if there are any; may raise KafkaError."""
         found = await self.wrong(wanted(self._address, names, configs, partitions))
         if wrong := [f"topic {name} has {one}" for name, said in found.items() for one in said]:
             raise LedgerDamaged(f"{'; '.join(wrong)}; nothing was read or written: mend the settings, then start again")

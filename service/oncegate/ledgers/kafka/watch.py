@@ -38,7 +38,7 @@ class Deadlines:
     transaction_ms: int = 60_000
 
     def __post_init__(self) -> None:
-        """Raises ValueError: the broker would abort a transaction that is still being waited for."""
+        """Raises ValueError if the broker would abort a transaction while this client still waits for it."""
         if self.transaction_ms <= self.send_ms + self.commit_ms:
             raise ValueError("transaction_ms must be longer than send_ms and commit_ms together")
 
@@ -68,7 +68,7 @@ class Watch:
         self._is_beginning = False
 
     def begin(self) -> None:
-        """Begins a transaction: forgets refusals, and closes sessions that are about to expire."""
+        """Begins a transaction: discards recorded refusals, and closes sessions that are about to expire."""
         self._began = now_s()
         self._refusing: dict[tuple[str, int], Refusal] = {}
         # True once some broker was reached, even if it refused the client.
@@ -165,7 +165,7 @@ class Watch:
         return self._throttled_until > self._began
 
     def refusal(self, error: BaseException) -> Refusal | None:
-        """Returns the refusal that caused an error of this client; None: no refusal did."""
+        """Returns the refusal that caused an error of this client, or None if no refusal did."""
         found = refusal_of(error, self._caller)
         # A plain KafkaError only wraps another error; specific errors are subclasses.
         if found is None and type(error) in (TimeoutError, KafkaConnectionError, KafkaError):

@@ -20,7 +20,7 @@ _UNKNOWN_ID = 105
 
 
 class Open(NamedTuple):
-    """A producer's open transaction in a partition; its first record there is at `first_offset`."""
+    """A producer's open transaction in a partition, where its first record is at `first_offset`."""
 
     partition: Partition
     producer_id: int
@@ -46,13 +46,17 @@ class State(NamedTuple):
     partitions: tuple[Partition, ...] = ()
 
     def has_followed(self, one: Open) -> bool:
-        """True if a later producer of the same id has fenced `one`'s, and the coordinator has nothing under way."""
+        """True if a later producer of the same id has fenced that of `one`,
+        and the coordinator has no operation in progress.
+        """
         is_later = self.producer_id != one.producer_id or self.epoch > one.epoch
         return self.name == NOTHING_UNDER_WAY and is_later
 
 
 class Brokers:
-    """Queries to the brokers of one cluster. Created by `brokers_of`. All methods raise KafkaError."""
+    """Client for transaction queries to the brokers of one cluster. Created by `brokers_of`.
+    All methods raise KafkaError.
+    """
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -70,14 +74,16 @@ class Brokers:
         return _open_of(partition, told)
 
     def by_leader(self, partitions: Iterable[Partition]) -> dict[int | None, list[Partition]]:
-        """Groups partitions by their leader; −1: there is none now, None: the partition does not exist."""
+        """Groups partitions by their leader: −1 if there is none now, None if the partition does not exist."""
         found: dict[int | None, list[Partition]] = {}
         for one in partitions:
             found.setdefault(self._client.cluster.leader_for_partition(TopicPartition(*one)), []).append(one)
         return found
 
     async def open_at(self, node: int, partitions: Sequence[Partition]) -> tuple[list[Open], dict[Partition, int]]:
-        """Returns the open transactions in partitions of this leader, and the error codes of refused partitions."""
+        """Returns the open transactions in partitions that this broker leads,
+        and the error codes of those it refused.
+        """
         answer = (await self._client.send(node, describe_producers(partitions))).to_object()
         found, refused = list[Open](), dict[Partition, int]()
         for topic in answer["topics"]:
@@ -90,7 +96,7 @@ class Brokers:
         return found, refused
 
     async def states(self, transactional_ids: Iterable[str]) -> list[State]:
-        """Returns the states of these ids, without those unknown to their coordinators."""
+        """Returns the states of these transactional ids; omits ids that their coordinators do not know."""
         return [state for name in transactional_ids for state in await self._state(name)]
 
     async def _state(self, transactional_id: str) -> list[State]:
@@ -108,7 +114,7 @@ class Brokers:
         await self._write_marker(one, one.epoch, committed=True)
 
     async def write_abort_marker(self, one: Open) -> None:
-        """Aborts the open transaction in its partition, in the next epoch as a fencing coordinator does.
+        """Aborts the open transaction in its partition under the next epoch, as a coordinator does when it fences.
 
         The leader then refuses late records of the old epoch.
         """
@@ -142,7 +148,7 @@ def _require(code: int, what: str) -> None:
 
 @asynccontextmanager
 async def brokers_of(settings: Mapping[str, Any], partitions: Iterable[Partition]) -> AsyncIterator[Brokers]:
-    """Connects to the brokers with the metadata of these partitions' topics; of all topics if there are none.
+    """Connects to the brokers; loads the metadata of these partitions' topics, or of all topics if there are none.
 
     Raises KafkaError, OSError: no broker can be reached, or they refuse this client.
     """

@@ -36,7 +36,9 @@ class MarkersLost(KafkaError):  # type: ignore[misc]
 
 
 class Healing:
-    """Repairs the partitions of one ledger. `caller`: the client, for messages. Created by `healing`."""
+    """Repairs hanging transactions in the partitions of one ledger. `caller`: the client, for messages.
+    Created by `healing`.
+    """
 
     def __init__(self, brokers: Brokers, partitions: Sequence[Partition], caller: Caller, later: "Later") -> None:
         self._brokers = brokers
@@ -66,7 +68,9 @@ class Healing:
         return bool(await self._until_answered(lambda: self._brokers.open_in(self._partitions)))
 
     async def _until_answered(self, ask: Callable[[], Awaitable[T]]) -> T | None:
-        """Retries while leaders and coordinators are unknown; None: the brokers are too old for the request."""
+        """Retries `ask` while leaders or coordinators are unknown;
+        returns None if the brokers are too old for the request.
+        """
         until = now_s() + PATIENCE_S
         while True:
             try:
@@ -120,7 +124,7 @@ class Healing:
 
 
 class Later(NamedTuple):
-    """Partitions whose transactions may be decided later from the frames, if the transactional id does not decide them.
+    """Partitions whose hanging transactions the ledger's frames may decide later, if the transactional id does not.
 
     `is_away_allowed`: they are also skipped while they have no leader.
     """

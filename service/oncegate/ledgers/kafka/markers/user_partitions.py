@@ -34,7 +34,7 @@ class Unreadable(Exception):
 
 
 class NewestPartitions(dict[Partition, None]):
-    """The `PARTITIONS_MAX` partitions added last, in that order."""
+    """The `PARTITIONS_MAX` most recently added partitions, in the order of their addition."""
 
     def add(self, partitions: Iterable[Partition]) -> None:
         """Adds partitions in order; the last becomes the newest."""
@@ -65,7 +65,9 @@ class UserPartitions:
         self._turn = asyncio.Lock()
 
     def ended(self, states: Iterable[State]) -> None:
-        """Records coordinators' states of earlier producers, as queried before or after their next start."""
+        """Records coordinators' states of earlier producers,
+        as queried before or after their ids were started again.
+        """
         for state in states:
             self._names[state.producer_id] = state.transactional_id
             if state.name == NOTHING_UNDER_WAY:
@@ -80,7 +82,7 @@ class UserPartitions:
         self._due.add(partitions)
 
     def is_due(self, partitions: Iterable[Partition]) -> bool:
-        """Returns whether `heal` has still to check one of these partitions."""
+        """Returns whether `heal` still has to check any of these partitions."""
         return any(one in self._due for one in partitions)
 
     async def heal(self, wait_s: float, unwritten: Unwritten) -> None:
@@ -116,7 +118,7 @@ class UserPartitions:
         return later
 
     async def _heal_committed(self, brokers: Brokers, found: Iterable[Open]) -> dict[Open, str]:
-        """Commits the transactions that are proved to be committed.
+        """Commits the hanging transactions that were provably committed.
 
         Returns the other transactions of fenced producers, with their transactional ids.
         """
@@ -129,7 +131,7 @@ class UserPartitions:
         return unproved
 
     def _followed(self, one: Open) -> str | None:
-        """Returns the transactional id of an open transaction if its producer is fenced; None: it is not."""
+        """Returns the transactional id of an open transaction if its producer is fenced, otherwise None."""
         name = self._names.get(one.producer_id)
         ended = (state for state in self._ended.values() if state.transactional_id == name)
         return name if any(state.has_followed(one) for state in ended) else None

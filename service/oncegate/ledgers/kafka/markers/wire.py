@@ -158,7 +158,7 @@ _Metadata = _api(
 
 
 def describe_producers(partitions: Iterable[Partition]) -> Any:
-    """Returns a request for the producers of these partitions and their open transactions, for their leader."""
+    """Returns a request, for the leader, that lists the producers of these partitions and their open transactions."""
     numbers: dict[str, list[int]] = {}
     for topic, number in partitions:
         numbers.setdefault(topic, []).append(number)
@@ -166,12 +166,12 @@ def describe_producers(partitions: Iterable[Partition]) -> Any:
 
 
 def describe_transaction(transactional_id: str) -> Any:
-    """Returns a request for the state of a transactional id, for its coordinator."""
+    """Returns a request, for the coordinator, that describes the state of a transactional id."""
     return _DescribeTransactions([transactional_id])
 
 
 def write_marker(partition: Partition, producer: tuple[int, int], committed: bool, coordinator_epoch: int) -> Any:
-    """Returns a request that ends a producer's open transaction in a partition, for its leader.
+    """Returns a request, for the partition's leader, that ends a producer's open transaction in the partition.
 
     `producer`: its id, and the epoch of the marker.
     """
@@ -180,7 +180,7 @@ def write_marker(partition: Partition, producer: tuple[int, int], committed: boo
 
 
 def describe_topics(topics: Iterable[str], operations: bool = False) -> Any:
-    """Returns a request for the metadata of topics, for any broker; creates no topic.
+    """Returns a request, for any broker, that fetches the metadata of topics; creates no topic.
 
     `operations`: includes this client's rights on them.
     """

@@ -1,4 +1,4 @@
-"""Makes the headers by which a reader of a Kafka topic can verify that no record is missing or written twice.
+"""Builds the headers with which a reader of a Kafka topic can verify that no record is missing or written twice.
 
 Each record has all of them, in binary; numbers are big-endian, as in Kafka's own format:
 
@@ -52,7 +52,7 @@ def marks_of(origin: Origin | None, at: int, rows: int) -> Marks:
 
 
 def check_names(own: RowHeaders | None) -> None:
-    """Raises BadRequest, which names the row, for a header whose name has the gateway's prefix."""
+    """Raises BadRequest, naming the row, if the name of a header starts with the gateway's prefix."""
     if own is None:
         return
     items = np.flatnonzero(_begins(own.names, _PREFIX.encode()))
@@ -71,7 +71,7 @@ def check_names(own: RowHeaders | None) -> None:
 
 
 def _begins(names: Field, prefix: bytes) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-    """Returns which names have the prefix: bool (m,)."""
+    """Returns which names start with the prefix: bool (m,)."""
     found = names.lengths >= len(prefix)
     places = names.starts[found][:, None] + np.arange(len(prefix))
     found[found] = (names.data[places] == np.frombuffer(prefix, np.uint8)).all(axis=1)
@@ -98,7 +98,7 @@ Ask = Callable[[Collection[str]], Coroutine[Any, Any, Mapping[str, bytes]]]
 
 
 class Identities:
-    """Topic ids that are never older than the call: each call uses a request sent after it, shared with other calls."""
+    """Lookup of topic ids that are never stale: the request is sent after the call, and concurrent calls share it."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
@@ -107,7 +107,9 @@ class Identities:
         self._wanted: set[str] = set()
 
     async def of(self, topics: Collection[str]) -> Mapping[str, bytes]:
-        """Returns the current ids, 16 bytes each, of those of these topics that exist. Raises what `ask` raises."""
+        """Returns the current ids, 16 bytes each, of these topics;
+        omits topics that do not exist. Raises what `ask` raises.
+        """
         if self._next is None:
             self._next = asyncio.create_task(self._asked())
             self._next.add_done_callback(look_at_the_error)

@@ -122,7 +122,7 @@ class RowStream:
 def check_rows(
     schema: Any, batches: Sequence[Any], topic: str | None, counts: Mapping[str, int], origin: Origin | None = None
 ) -> None:
-    """Checks Arrow rows for everything that a `RowStream` would refuse, before anything is written.
+    """Validates Arrow rows before anything is written: raises whatever a `RowStream` would raise for them.
 
     `topic`: the option. `counts`, `origin`: as in `Target`.
 
@@ -140,7 +140,7 @@ def check_rows(
 
 
 def option_of(topic: str | None, schema: Any) -> str | None:
-    """Returns the topic of all rows; None: the rows have a column `topic`."""
+    """Returns the topic of all rows, or None if the rows have a column `topic`."""
     return None if "topic" in schema.names else topic
 
 
@@ -201,7 +201,7 @@ class StageCache:
             self._drop(next(iter(self._blobs)))
 
     def get(self, ledger: str, at: Location) -> Piece | None:
-        """Returns the blob at a location; None: it is not cached."""
+        """Returns the blob at a location, or None if it is not cached."""
         return self._blobs.get((ledger, at))
 
     def drop(self, ledger: str, locations: Iterable[Location]) -> None:

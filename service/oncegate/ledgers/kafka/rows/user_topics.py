@@ -32,7 +32,7 @@ _NOTHING = "nothing was written"
 
 
 class UserTopics:
-    """A `ports.RowTopics` of a Kafka cluster. Connects at the first request; call `close` last.
+    """Implements `ports.RowTopics` for a Kafka cluster. Connects at the first request; call `close` last.
 
     `brokers`: as users write them; `own_prefix`: of the gateway's own topics; `compression`: of batches in users'
     topics; `sending_ms`: maximum time for sending a transaction.
@@ -129,7 +129,7 @@ class UserTopics:
             self._asked.pop(topic, None)
 
     def forget(self, topics: Collection[str]) -> None:
-        """Expires the metadata of topics, after their limits have changed."""
+        """Marks the metadata of topics as expired after their limits have changed."""
         for topic in topics:
             self._asked.pop(topic, None)
 

@@ -74,7 +74,8 @@ class AppendRanges:
                 yield change_of(output, lambda _: NOWHERE)
 
     async def batches(self, stages: _Reading, topics: UserTopics, turn: int) -> AsyncGenerator[Batch, None]:
-        """Yields the batches of all blobs, then those of rows. Close it with `aclose`: until then it locks `stages`.
+        """Yields the batches of all blobs, then the batches of all rows.
+        Close it with `aclose`: until then it locks `stages`.
 
         `stages`: reads staged rows. `turn`: as in `Target`.
 
@@ -102,11 +103,11 @@ class AppendRanges:
 
     @property
     def first_staged(self) -> int | None:
-        """Returns the index of the first output written to stages or read from there; None: there is none."""
+        """Returns the index of the first output that is written to or read from the stages topic, or None."""
         return self._first_staged
 
     def first_sent_to(self, partitions: Collection[Partition]) -> int | None:
-        """Returns the index of the first output sent to one of these partitions; None: there is none."""
+        """Returns the index of the first output that is sent to one of these partitions, or None."""
         for at, stream in zip(self._send_places, self._streams, strict=False):
             if any(partition in partitions for partition in stream.partitions):
                 return at
@@ -114,7 +115,7 @@ class AppendRanges:
 
     @property
     def last_sent(self) -> int | None:
-        """Returns the index of the last output whose rows were read; None: none were."""
+        """Returns the index of the last output whose rows were read, or None if none were."""
         return self._send_places[len(self._streams) - 1] if self._streams else None
 
     def changes(self, first_offsets: Sequence[int]) -> list[CatalogChange]:
@@ -131,7 +132,7 @@ class AppendRanges:
         return located(self.plan, places)
 
     def staged(self, changes: Sequence[CatalogChange]) -> Iterator[tuple[Location, Bytes]]:
-        """Yields location and bytes of each newly staged range. `changes`: the result of `changes()`."""
+        """Yields the location and bytes of each newly staged range. `changes`: the result of `changes()`."""
         written = (change.location for change in changes if isinstance(change, Wrote))
         for at, one, topic in zip(written, self._kept, self._topic_of, strict=True):
             if topic == STAGES:

@@ -1,4 +1,4 @@
-"""Reads the records of lanes, which clients commit directly, from topic PREFIX.NAMESPACE.direct."""
+"""Reads the lane records that clients commit to Kafka directly, from topic PREFIX.NAMESPACE.direct."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ _POLL_MS = 10
 
 
 class DirectTopic:
-    """A `ports.DirectRecords` of one namespace's topic. `brokers`: the addresses for clients.
+    """Implements `ports.DirectRecords` for one namespace's topic. `brokers`: the addresses for clients.
 
     Each partition has its own reader, connected at the first read, so that a blocked partition blocks no other.
     """
@@ -40,7 +40,7 @@ class DirectTopic:
         return LanePlace(self._place.listed.ledger, self._brokers, self._topic, partition, own_id)
 
     async def read(self, partition: int, first: int) -> Sequence[tuple[int, bytes]]:
-        """Reads as `DirectRecords.read`; only one call at a time per partition."""
+        """Implements the port's `DirectRecords.read`; only one call at a time per partition."""
         at = Partition(self._topic, partition)
         try:
             if self._closed:

@@ -35,7 +35,7 @@ BEHIND_S = 60.0
 
 
 class KafkaLedger(RemoteLedger[Fold]):
-    """A `ports.Ledger` and `ports.Outputs` in the topics of one namespace. Created by `KafkaLedgers.open`."""
+    """Implements `ports.Ledger` and `ports.Outputs` on the topics of one namespace. Created by `KafkaLedgers.open`."""
 
     ENTRIES_BYTES_MAX = ENTRIES_BYTES_MAX
 
@@ -97,14 +97,18 @@ class KafkaLedger(RemoteLedger[Fold]):
             self._given_up(self._changed(changes))
 
     def _require_stages(self, ranges: AppendRanges) -> None:
-        """Raises AppendRefused for outputs that need stages without a leader, so that other appends proceed."""
+        """Raises AppendRefused for outputs that need the stages topic while it has no leader,
+        so that other appends proceed.
+        """
         stages = self._place.stages
         if ranges.first_staged is not None and self._writer.ownership.user_partitions.is_due([stages]):
             why = LedgerFull(f"topic {stages.topic} has no leader, or was not looked at since; nothing was written")
             raise AppendRefused(why, ranges.first_staged)
 
     def _given_up(self, locations: Sequence[Location]) -> None:
-        """Drops locations from the cache, and advances the offset up to which stages may be deleted."""
+        """Evicts given-up locations from the cache, and raises the offset below which the stages topic may be
+        truncated.
+        """
         self._place.stage_cache.drop(self._place.name, locations)
         ends = [end_of(at) for at in locations if at.counter == STAGES]
         self._stages_to = max([self._stages_to, *ends])
@@ -120,7 +124,7 @@ class KafkaLedger(RemoteLedger[Fold]):
             self.topics.suspend(refused, str(error.__cause__))
 
     def _refuse_part(self, error: LedgerFull, ranges: AppendRanges) -> None:
-        """Raises AppendRefused if the rows caused the failure, not the brokers."""
+        """Raises AppendRefused if the rows, not the brokers, caused the failure."""
         match error.__cause__:
             case RecordTooLarge(culprits=culprits) as cause:
                 refusal = TooLarge(str(cause))
@@ -147,7 +151,9 @@ class KafkaLedger(RemoteLedger[Fold]):
             fold.adopt(compacted, offset)
 
     async def _end_of(self, error: OncegateError) -> OncegateError:
-        """Returns the error that ends the ledger: missing records are not damage if a newer owner deleted them."""
+        """Returns the error with which the open ledger fails:
+        missing records are not damage if a newer owner deleted them.
+        """
         if not isinstance(error, LedgerDamaged):
             return error
         try:
@@ -233,7 +239,7 @@ class KafkaLedger(RemoteLedger[Fold]):
             self._witnessed = end.serial
 
     async def _prove(self) -> None:
-        """Proves a generation that started after a failure, once it has written a frame."""
+        """Records that a generation started after a failure is proved, once it has written a frame."""
         is_due = self._writer.ownership.user_partitions.is_due(self._place.told_by_frames)
         if self._writer.proved > self._proved and not is_due:
             proved = self._writer.proved
@@ -241,7 +247,9 @@ class KafkaLedger(RemoteLedger[Fold]):
             self._proved = proved
 
     async def _renew(self) -> None:
-        """Restarts a worn producer if rows were sent: this ends an open transaction, which blocks users' readers."""
+        """Restarts a worn producer if rows were sent, which ends its open transaction:
+        that would block users' readers.
+        """
         if not (self._writer.is_worn and self._fold.sent_to):
             return
         async with self._one:
@@ -250,7 +258,7 @@ class KafkaLedger(RemoteLedger[Fold]):
                     await self._dying(self._writer.renew())
 
     async def _shorten_stages(self) -> None:
-        """Deletes stages soon after their commit or abort, since they can be the bulk of the data."""
+        """Deletes staged rows soon after their commit or abort, since they can be the bulk of the data."""
         if self._stages_to <= self._stages_shortened_to:
             return
         stages_to, lowest = self._stages_to, self._catalog.lowest_offset(STAGES)

@@ -126,7 +126,7 @@ async def _read_on(place: KafkaPlace, warm: Fold) -> None:
 
 
 async def read_frames(place: KafkaPlace, fold: Fold, first: int | None = None) -> int:
-    """Applies the frames from offset `first` on, or all, to `fold`; returns the end offset.
+    """Applies the frames from offset `first`, or all if it is None, to `fold`; returns the end offset.
 
     Raises LedgerDamaged, Trimmed, KafkaError, OSError: `fold` must be discarded.
     """
@@ -139,12 +139,12 @@ async def read_frames(place: KafkaPlace, fold: Fold, first: int | None = None) -
 
 
 def _newest(listed: KafkaListed, name: str) -> End | None:
-    """Returns the rollback check with the highest serial of a namespace; None: it has none."""
+    """Returns the namespace's record for the rollback check with the highest serial, or None if it has none."""
     return max(listed.witnesses.get(name, {}).values(), key=lambda seen: seen.serial, default=None)
 
 
 async def _own(place: KafkaPlace, fold: Fold, guard: Guard, owned: Owned) -> int:
-    """Commits the entry of ownership; returns the offset after it.
+    """Commits the frame that starts this ownership; returns the offset after it.
 
     Raises LedgerFenced, LedgerFull: nothing was written. Effect unknown when LedgerDown is raised.
     """
@@ -164,7 +164,7 @@ async def _own(place: KafkaPlace, fold: Fold, guard: Guard, owned: Owned) -> int
 
 
 async def _witness(listed: NamespaceTopic, name: str, fold: Fold, generation: int) -> None:
-    """Writes this generation's rollback check, then removes those of older generations, which it covers."""
+    """Writes this generation's record for the rollback check, then removes the older records that it supersedes."""
     end = fold.end
     await listed.witness(name, generation, end)
     for older in [older for older in listed.listed.witnesses.get(name, {}) if older < generation]:

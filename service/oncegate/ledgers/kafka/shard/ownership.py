@@ -31,7 +31,7 @@ def generation_of(transactional_id: str) -> int:
 
 
 class Ownership:
-    """Generations of one ledger. `generation`: the last one allocated; 0: none.
+    """Allocator of the generations of one ledger. `generation`: the last one allocated; 0: none.
 
     `lead`: returns the changes that make this gateway the leader, which are committed together with the generation;
     none if it is the leader already. Raises LedgerFenced if another gateway is.
@@ -75,7 +75,7 @@ class Ownership:
         return guard
 
     async def prove(self, generation: int) -> None:
-        """Records that all generations before this one, which has committed, are fenced. Raises as `begin`.
+        """Records that this generation has committed, so that all earlier ones are fenced. Raises as `begin`.
 
         The newest allocated generation may be a later one, which may have fenced none of the earlier ones yet.
         """
@@ -87,7 +87,9 @@ class Ownership:
             return (await self._list.refresh()).generation(self._name).highest != self.generation
 
     def _take(self, listed: KafkaListed) -> Changes:
-        """Returns the change for the next generation; none if an earlier attempt with a lost answer allocated it."""
+        """Returns the change that allocates the next generation;
+        none if an earlier attempt, whose answer was lost, did.
+        """
         now = listed.generation(self._name)
         if now.holder == self._holder and now.highest > self.generation:
             return []
@@ -106,7 +108,7 @@ class Ownership:
             raise LedgerFenced("another gateway owns this ledger now; nothing was written")
 
     async def _end_all(self, generations: range) -> None:
-        """Starts the id of each generation, and repairs hanging transactions before and after the epochs are raised.
+        """Fences the transactional id of each generation, and repairs hanging transactions before and after that.
 
         Users' partitions are known only once the frames are read; the coordinators' states before and after are kept
         for them. A gateway that already owned the ledger leaves partitions without a leader to its maintenance, so

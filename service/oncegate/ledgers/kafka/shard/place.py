@@ -27,7 +27,9 @@ class KafkaPlace:
 
     @property
     def name(self) -> str:
-        """Returns its name in keys g/ and w/ of the list, which is also the prefix of its transactional ids."""
+        """Returns the ledger's name in keys g/ and w/ of the list,
+        which is also the prefix of its transactional ids.
+        """
         return self.listed.name
 
     @property
@@ -46,7 +48,7 @@ class KafkaPlace:
 
     @property
     def outputs(self) -> Partition:
-        """Returns the partition of ranges that are published when written, which are archives of ids."""
+        """Returns the partition for ranges that are published as they are written, namely archives of ids."""
         return self.partitions[2]
 
     @property
@@ -56,7 +58,7 @@ class KafkaPlace:
 
     @property
     def told_by_frames(self) -> tuple[Partition, Partition]:
-        """Returns the partitions whose blobs the frames name, indexed by the topic number in locations."""
+        """Returns the partitions with blobs that frames name, indexed by the topic number in a location."""
         return self.outputs, self.stages
 
     @property

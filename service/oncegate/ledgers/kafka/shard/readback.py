@@ -85,7 +85,7 @@ class Readback:
 
 
 class OutputReadback:
-    """Reader of a namespace's ranges, from either topic. Call `close` last."""
+    """Reader of a namespace's ranges, which are in its topics of outputs and stages. Call `close` last."""
 
     def __init__(self, place: KafkaPlace) -> None:
         self.stages = Readback(place.settings, place.stages, partial(place.stage_cache.get, place.name))
@@ -110,7 +110,7 @@ class OutputReadback:
 
 
 def _runs(locations: Sequence[Location]) -> list[list[Location]]:
-    """Splits locations into runs that one sequential read covers, without going back or reading large gaps."""
+    """Groups locations so that one sequential read covers each group, without going back or reading large gaps."""
     runs: list[list[Location]] = []
     before = None
     for at in locations:

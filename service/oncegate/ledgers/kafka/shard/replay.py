@@ -19,7 +19,9 @@ from oncegate.ledgers.server.replay import Bytes
 
 
 class Fold(FramesFold):
-    """Replay state of the frames. `where`: the ledger's topic. A frame's offset is that of its first record."""
+    """Replay state of a ledger on Kafka, built from its frames. `where`: the ledger's topic.
+    A frame's offset is that of its first record.
+    """
 
     def __init__(self, ledger: bytes, where: str) -> None:
         super().__init__(ledger, f"topic {where}")
@@ -32,7 +34,7 @@ class Fold(FramesFold):
 
 
 class TopicReader:
-    """A `replay.LedgerReader` of one ledger's topics; each call uses its own connections."""
+    """Implements `replay.LedgerReader` for one ledger's topics; each call uses its own connections."""
 
     mend = "put the topic back from a copy"
 

@@ -20,7 +20,7 @@ _NONE = 1 << 63
 
 
 class NamedRecords:
-    """The records named by a ledger's retained frames, which proves for other records that no frame names them.
+    """The records that a ledger's retained frames name; proves that no frame names a given other record.
 
     All retained frames must be added with `take`. A ledger has one writer at a time: the rows in a partition are in the
     order of their frames, and frames are in the order of their generations. A frame that is no longer retained

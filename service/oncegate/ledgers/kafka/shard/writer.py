@@ -112,7 +112,7 @@ class FrameWriter:
         await self._guard.close()
 
     async def _ready(self) -> Guard:
-        """Returns the producer; first replaces it by one of the next generation if it is worn."""
+        """Returns the producer; first replaces a worn one with a producer of the next generation."""
         if self._guard.is_worn:
             await self._guard.close()
             try:
@@ -122,7 +122,7 @@ class FrameWriter:
         return self._guard
 
     async def _begin(self) -> None:
-        """Starts the next generation, and queues users' partitions of earlier ones for repair by the maintenance."""
+        """Starts the next generation, and queues user partitions of earlier ones for repair by the maintenance task."""
         self._guard = await self.ownership.begin()
         self.ownership.user_partitions.look_at(self.fold.sent_to.take())
 
@@ -136,7 +136,8 @@ class FrameWriter:
         return LedgerFull(f"the brokers did not take it ({error}); {_RETRY}")
 
     async def _decide(self, end: End, doubt: InDoubt) -> None:
-        """Resolves a transaction in doubt; returns if the frame that ends at `end` was written.
+        """Resolves a transaction in doubt: returns normally if the frame that ends at `end` was written,
+        otherwise raises.
 
         Raises LedgerFull, LedgerFenced: it was not written; LedgerDown: still unknown; LedgerDamaged.
         """

@@ -17,7 +17,9 @@ from oncegate.ledgers.kafka.partition import Partition
 
 
 class NotWritten(Exception):
-    """Nothing of the transaction becomes visible. `culprits`: the partitions that refused it or did not answer."""
+    """The transaction was not committed: none of its records becomes visible.
+    `culprits`: the partitions that refused it or did not answer.
+    """
 
     def __init__(self, why: str, culprits: Sequence[Partition] = ()) -> None:
         super().__init__(why)
@@ -51,4 +53,6 @@ class NotStarted(KafkaError):  # type: ignore[misc]
 
 
 class InDoubt(Exception):
-    """Unknown whether the transaction was committed: start the same id, which ends it, then read the topic."""
+    """The transaction may or may not be committed: start a producer with the same id, which ends it,
+    then read the topic.
+    """

@@ -83,7 +83,7 @@ class Guard:
 
     @property
     def is_worn(self) -> bool:
-        """True if the next transaction needs another producer: it was closed, lost a broker, or was idle for `IDLE_S`.
+        """True if the next transaction needs a new producer: it was closed, lost a broker, or was idle for `IDLE_S`.
 
         A restarted broker may have forgotten the last transaction's markers. An abort of the next one would then undo
         both.

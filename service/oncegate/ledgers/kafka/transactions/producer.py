@@ -93,7 +93,7 @@ class Producer:
         self._spawn(self._pump())
 
     async def partitions_of(self, topic: str) -> set[int]:
-        """Returns the numbers of a topic's partitions. Raises KafkaError: the topic does not exist or is hidden."""
+        """Returns the partition numbers of a topic. Raises KafkaError: the topic does not exist or is hidden."""
         return await self._client.partitions_of(topic)
 
     async def send(self, batch: Batch) -> "asyncio.Future[int]":

@@ -80,7 +80,7 @@ class Sending:
         return list(await asyncio.gather(*(future for *_, future in self._sent)))
 
     def partitions(self, topics: Collection[str]) -> list[Partition]:
-        """Returns the partitions of these topics among those of the queued batches and the next one."""
+        """Returns the partitions of the queued batches and the next one, as far as they belong to these topics."""
         all_of_them = [*(partition for partition, *_ in self._sent), *([] if self._next is None else [self._next])]
         return [partition for partition in dict.fromkeys(all_of_them) if partition.topic in topics]
 
@@ -102,7 +102,9 @@ class Sending:
 
 
 def failed(future: "asyncio.Future[Any]") -> bool:
-    """Returns True for a future that is pending, cancelled or has an error; retrieves it, so it is not logged."""
+    """Returns True for a future that is pending, cancelled or has an error;
+    retrieves the error, so that asyncio does not log it.
+    """
     return not future.done() or future.cancelled() or future.exception() is not None
 
 
