@@ -61,7 +61,7 @@ class Refused:
 
 
 def _missing(*folders: Path) -> list[Path]:
-    """Returns the given folders and parents that do not exist, deepest first."""
+    """Returns the missing ones of the given folders and their parents, deepest first."""
     found = {path for folder in folders for path in (folder, *folder.parents) if not path.exists()}
     return sorted(found, key=lambda path: len(path.parts), reverse=True)
 
@@ -119,7 +119,9 @@ class DataDir:
             write_list(self.disk, self.witness, self.ledgers)
 
     def look(self) -> None:
-        """Adopts the two lists without locking, if they agree; creates nothing. Raises NotFound, LedgerDamaged."""
+        """Loads the list of ledgers without locking, if the folder's and the witness's lists agree;
+        creates nothing. Raises NotFound, LedgerDamaged.
+        """
         with ledger_errors(self.shown):
             self._judge(self._listed() if self.root.is_dir() else {}, self._witnessed(), create=False)
 
@@ -142,7 +144,7 @@ class DataDir:
         return {name: ledger for name, ledger in ledgers.items() if not is_deleted(self.root, name, ledger)}
 
     def _begin(self) -> None:
-        """Writes empty lists first, so that whatever a crash leaves after that is known to be unfinished."""
+        """Writes empty lists first, so that anything a crash leaves behind later is known to be unfinished."""
         make_folders(self.disk, self.witness)
         if len(self.locks) == 1:
             self._lock(self.witness, f"witness {self.witness}")
@@ -180,7 +182,9 @@ class DataDir:
         self.locks.append(FolderLock(path, shown))
 
     def _listed(self) -> dict[str, bytes]:
-        """Returns the folder's own list; empty if the folder counts as empty. Raises BadRequest, LedgerDamaged."""
+        """Returns the data folder's own list of ledgers; empty if the folder counts as empty.
+        Raises BadRequest, LedgerDamaged.
+        """
         found = read_list(self.disk, self.root)
         if found is None and (self.root / BACKUP_NAME).exists():
             raise BadRequest(
@@ -194,7 +198,7 @@ class DataDir:
         return found or {}
 
     def _witnessed(self) -> dict[str, bytes]:
-        """Returns the witness's list; empty if there is no witness. Raises LedgerDamaged."""
+        """Returns the witness folder's list of ledgers; empty if there is no witness. Raises LedgerDamaged."""
         found = read_list(self.disk, self.witness) if self.witness.is_dir() else None
         if found is None and self.witness.is_dir() and any(self.witness.glob("*" + WITNESS_SUFFIX)):
             raise LedgerDamaged(f"the witness {self.witness} has lost its list of ledgers; put it back from a copy")

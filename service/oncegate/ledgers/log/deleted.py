@@ -22,7 +22,7 @@ DELETED_NAME = "DELETED"  # upper case, which no namespace can have
 
 
 def deleted_path(root: Path, namespace: str, ledger: bytes) -> Path:
-    """Returns the path to which a deleted ledger is moved; unique because the ledger id is part of it."""
+    """Returns the path to which a deleted ledger is moved; the ledger id in it makes the path unique."""
     return root / DELETED_NAME / f"{namespace}.{ledger.hex()}"
 
 
@@ -32,7 +32,8 @@ def is_deleted(root: Path, namespace: str, ledger: bytes) -> bool:
 
 
 def set_aside(disk: Disk, root: Path, witness: Path, namespace: str, ledger: bytes) -> None:
-    """Moves a ledger's folder (step 1), durably; no effect if it is already moved. Raises LedgerBusy (it is open),
+    """Moves a ledger's folder to DELETED (step 1 of a deletion), durably;
+    no effect if it is already moved. Raises LedgerBusy (it is open),
     OSError.
 
     The target folders are created first, so that a full disk fails the call before anything changes. If the ledger's
@@ -57,7 +58,9 @@ def set_aside(disk: Disk, root: Path, witness: Path, namespace: str, ledger: byt
 
 
 def set_witness_aside(disk: Disk, witness: Path, namespace: str, ledger: bytes) -> None:
-    """Moves a deleted ledger's witness (step 2), durably; no effect if it is already moved. Raises OSError."""
+    """Moves a deleted ledger's witness (step 2 of a deletion), durably;
+    no effect if it is already moved. Raises OSError.
+    """
     path, folder = witness_path(witness, namespace), witness / DELETED_NAME
     if path.exists():
         make_folders(disk, folder)

@@ -74,7 +74,7 @@ class LogLedger:
 
     @property
     def epoch(self) -> int:
-        """Number of this opening; each opening has a higher one."""
+        """Number of this opening; each opening has a higher number than the last."""
         return self._writer.segments.epoch
 
     @property
@@ -157,7 +157,7 @@ class LogLedger:
     def _begin(
         self, entries: Sequence[bytes], outputs: Sequence[OutputChange], plan: list[CatalogChange]
     ) -> "asyncio.Future[list[CatalogChange]] | None":
-        """Checks an append and starts it in the writer's thread; returns None if it would change nothing."""
+        """Checks an append, and starts it in the writer's thread; returns None if the append would change nothing."""
         if plan:
             self._catalog.check(plan)
         if sum(map(len, entries)) > BODY_BYTES_MAX // 2:
@@ -254,7 +254,7 @@ class LogLedger:
                 await self._in_writer(self._writer.close)
 
     def look(self) -> None:
-        """Ends this ledger if its folder is lost. Blocks on the disk; callable from any thread.
+        """Ends this ledger if its folder was moved, removed or replaced. Blocks on the disk; callable from any thread.
 
         Skipped during an append: the append checks the folder itself, and its error reports whether it was written.
         """

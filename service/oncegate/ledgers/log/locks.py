@@ -53,7 +53,9 @@ class FolderLock:
                 raise
 
     def require(self) -> None:
-        """Raises LedgerFenced unless `path` still names the locked folder; another process may own a replacement."""
+        """Raises LedgerFenced unless `path` still names the locked folder;
+        a different process may own its replacement.
+        """
         try:
             now = os.stat(self._path)
             is_same = (now.st_dev, now.st_ino) == self._inode

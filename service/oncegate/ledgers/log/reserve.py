@@ -17,7 +17,7 @@ _MARGIN_BYTES = 1 << 20
 
 
 class Reserve:
-    """The reserved disk space for completes, releases and openings. Thread-safe. `size_bytes` 0 disables it."""
+    """Disk space reserved for completes, releases and openings. Thread-safe. `size_bytes` 0 disables it."""
 
     def __init__(self, disk: Disk, folder: Path, size_bytes: int) -> None:
         self._disk = disk
@@ -36,7 +36,7 @@ class Reserve:
                     self._disk.unlink(self._path)
 
     def refill(self) -> None:
-        """Takes the reserve again if there is enough space; otherwise it is marked as released."""
+        """Allocates the reserve again if there is enough space; otherwise marks it as released."""
         with self._lock:
             if not self._size_bytes or self._whole():
                 self.released = False
@@ -48,7 +48,8 @@ class Reserve:
                     self.released = False
 
     def missing_bytes(self) -> int:
-        """Returns how many more bytes must be free before the reserve can be taken again; 0 if it is or can be held.
+        """Returns how many more bytes must be free before the reserve can be allocated again;
+        0 if it is or can be allocated.
         OSError.
         """
         return self._missing_bytes() if self.released else 0

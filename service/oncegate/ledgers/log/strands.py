@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Strand(Executor):
-    """An executor that runs its calls one at a time, in order of `submit`, on any free thread of a pool.
+    """An executor that runs its calls one at a time, in the order of `submit`, on any free thread of a pool.
 
     A strand has no thread of its own, so there can be a thousand.
     """
@@ -63,5 +63,5 @@ def writing_threads() -> ThreadPoolExecutor:
 
 
 def reading_threads() -> ThreadPoolExecutor:
-    """Returns the pool for replays; separate, so that reads never wait for writes."""
+    """Returns the thread pool for replays, which is separate so that reads never wait for writes."""
     return ThreadPoolExecutor(READING_THREADS, thread_name_prefix="reading")

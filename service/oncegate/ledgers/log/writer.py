@@ -104,7 +104,8 @@ class LogWriter:
         return file, SnapshotWriter(self._disk, self._paths.outputs, file)
 
     def guarded(self, work: Callable[[], T]) -> T:
-        """Runs other work on the folder concurrently with appends; its errors end the ledger too. Callable from any
+        """Runs other work on the folder concurrently with appends;
+        errors of this work end the ledger too. Callable from any
         thread.
         """
         with self._known_end(beside=True):
@@ -135,7 +136,9 @@ class LogWriter:
                 closing()
 
     def _require_room(self) -> None:
-        """Raises NoRoom once after another ledger filled the disk: the rest is reserved for completes and releases."""
+        """Raises NoRoom once after another ledger filled the disk:
+        the remaining space is for completes and releases only.
+        """
         told, self._full = self._full, self._reserve.released
         if self._full and not told:
             raise NoRoom("what is left is kept for completes and releases")
@@ -170,7 +173,9 @@ SEGMENT_BYTES = 64 << 20  # the last segment is copied at each opening, and 64 M
 
 
 class SegmentChain:
-    """The segments from the last compaction on. Writes to the last one and starts another when that is full."""
+    """The segments that are needed since the last compaction.
+    Writes to the last one and starts another when that is full.
+    """
 
     def __init__(self, disk: Disk, folder: Path, scan: Scan, last: SegmentWriter) -> None:
         self._disk = disk
@@ -181,7 +186,7 @@ class SegmentChain:
 
     @property
     def epoch(self) -> int:
-        """Number of this opening; each opening has a higher one."""
+        """Number of this opening; each opening has a higher number than the last."""
         return self._last.header.epoch
 
     @property
@@ -191,7 +196,7 @@ class SegmentChain:
 
     @property
     def extent(self) -> Extent:
-        """The part of the ledger that can be read now."""
+        """The readable part of the ledger, as it is now."""
         return Extent(self._compacted, tuple(self._headers), self.end)
 
     def append(self, count: int, body: bytes) -> None:
@@ -224,5 +229,5 @@ class SegmentChain:
         return old
 
     def close(self) -> None:
-        """Closes the file that is written."""
+        """Closes the segment file that is being written."""
         self._last.close()

@@ -34,7 +34,7 @@ LOST_FOUND = "lost+found"
 
 @dataclass(frozen=True)
 class Copied:
-    """The copy of a ledger: its id, and the end of the copy."""
+    """One copied ledger of a backup: its id, and the end of the copy."""
 
     namespace: str
     ledger: bytes
@@ -75,7 +75,7 @@ def backup(
 
 
 def _take_back(target: Path, made: list[Path]) -> None:
-    """Removes the files of an unfinished backup and the folders created for it, so that the backup can be retried."""
+    """Removes an unfinished backup's files and the folders created for it, so that the backup can be retried."""
     with suppress(OSError):
         for path in target.iterdir():
             if path.name == LOST_FOUND:
@@ -147,7 +147,9 @@ def _run(present: list[int], last: int) -> list[int]:
 
 
 def _named(disk: Disk, copy: LedgerPaths, outputs: Path, end: End) -> list[Location]:
-    """Returns the locations in `outputs` that the copied frames name; LedgerDamaged if they do not reach `end`."""
+    """Returns the locations in `outputs` that the copied frames name;
+    raises LedgerDamaged if they do not reach `end`.
+    """
     scan, walk = Scan(disk, copy.shard, outputs), Walk(disk, copy.shard, stop=end)
     for _ in scan.over(walk):
         pass
@@ -167,7 +169,7 @@ def _by_file(locations: Iterable[Location]) -> dict[tuple[int, int], list[Locati
 
 
 def _write(disk: Disk, path: Path, parts: Iterable[tuple[int, bytes | memoryview]]) -> None:
-    """Creates a file with these bytes at these offsets, and syncs it."""
+    """Creates a file that has the given bytes at the given offsets, and syncs it."""
     fd = disk.create(path)
     try:
         for offset, data in parts:

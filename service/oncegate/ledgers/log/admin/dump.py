@@ -66,7 +66,7 @@ def dump(folder: str, namespace: str = "default", witness: str | None = None) ->
 
 
 def _last_compacted(disk: Disk, paths: LedgerPaths) -> Compacted | None:
-    """Returns the last compaction; None also if it cannot be read: the walk then reports why."""
+    """Returns the last compaction, or None if there is none or it cannot be read; the walk then reports why."""
     scan = Scan(disk, paths.shard, paths.outputs)
     with suppress(OncegateError):
         for _ in scan.over(Walk(disk, paths.shard)):

@@ -24,7 +24,7 @@ def init(folder: str, witness: str | None = None) -> None:
 
 
 def accept(folder: str, witness: str | None = None, only: str | None = None) -> list[str | Refused]:
-    """Accepts the ledgers in the folder, or `only` one, as they are, whatever their witness recorded.
+    """Accepts the ledgers in the folder, or `only` one, as they are, even if they end before their witness's record.
 
     Returns a line for each accepted ledger, or the reason for a rejection: a ledger with internal damage stays
     unchanged.

@@ -19,7 +19,7 @@ from oncegate.ledgers.witness import WitnessRecord, create_witness, witness_path
 
 @dataclass(frozen=True)
 class Restored:
-    """A restored ledger: continues as `ledger` from `position`; `predecessor` is its old id."""
+    """A restored ledger: it continues after `position` under the new id `ledger`; `predecessor` is its old id."""
 
     namespace: str
     ledger: bytes
@@ -81,7 +81,7 @@ def _name(data: DataDir, begun: Path, whole: list[tuple[Restored, WitnessRecord]
 
 
 def _take_back(data: DataDir, begun: Path, copies: list[Copied]) -> None:
-    """Removes everything this restore created, so that it can be retried; the data folder never got its name."""
+    """Removes everything this restore created, so that it can be retried; no data folder was created yet."""
     shutil.rmtree(begun, ignore_errors=True)
     if not data.root.exists() or not any(data.root.iterdir()):
         for path in (data.witness / LIST_NAME, *(witness_path(data.witness, one.namespace) for one in copies)):

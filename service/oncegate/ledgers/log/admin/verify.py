@@ -60,7 +60,7 @@ def verify(
     also: Callable[[VerifiedLedger], None] = lambda ledger: None,
     only: str | None = None,
 ) -> Iterator[Verified | Refused]:
-    """Yields a result for each ledger, or `only` one: `Verified` if every byte is right, else `Refused`.
+    """Yields a result for each ledger, or `only` one: `Verified` if every byte is correct, otherwise `Refused`.
 
     Checks lists, witness, frames, chain, state and output ranges; `also` may check the meaning of entries. Takes no
     lock: later appends are not read, and files are not removed during verification. A ledger deleted in the meantime is

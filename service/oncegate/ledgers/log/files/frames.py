@@ -84,7 +84,7 @@ class FrameHeader:
 
     @property
     def end(self) -> int:
-        """Block boundary after the frame."""
+        """Offset of the first block boundary after the frame."""
         return self.offset + padded(_FRAME.size + self.length)
 
     @property
@@ -136,7 +136,7 @@ class Compacted(msgspec.Struct, frozen=True, array_like=True, tag=5):
 
     @property
     def mark(self) -> Mark:
-        """Ledger position at `position`."""
+        """Ledger position of the last compacted entry."""
         return Mark(self.ledger, self.position, self.chain)
 
     @property

@@ -1,4 +1,4 @@
-"""Removal of unneeded files: they stay while a replay reads them or another process holds the ledger.
+"""Removal of unneeded files, which is deferred while a replay reads them or another process holds the ledger.
 
 A process holds a ledger by a shared flock on its `outputs` folder; files are unlinked under an exclusive one. The lock
 needs no write permission and ends with the process.
@@ -33,7 +33,7 @@ def held(outputs: Path) -> Iterator[None]:
 
 @contextmanager
 def removable(outputs: Path) -> Iterator[bool]:
-    """Yields True, with removals locked to this process, if no process holds the ledger; otherwise False."""
+    """Yields True if no process holds the ledger, and lets only this process remove files; otherwise yields False."""
     fd = _open_folder(outputs)
     try:
         with contextlib.suppress(BlockingIOError):
@@ -97,7 +97,7 @@ class Garbage:
 
 
 def remove_segments(disk: Disk, shard: Path, needed: int) -> None:
-    """Unlinks the segments before `needed`, in ascending order, so that a crash leaves no gap. Raises OSError."""
+    """Removes the segments before `needed`, in ascending order, so that a crash leaves no gap. Raises OSError."""
     for segment in segments_in(shard):
         if segment < needed:
             disk.unlink(segment_path(shard, segment))

@@ -12,7 +12,9 @@ _KEY_BYTES = 32
 
 
 def write_new_key(disk: Disk, folder: Path, given: bytes | None = None) -> bytes:
-    """Writes a key file durably with mode 0600, and returns the key: `given`, or a random one. Raises OSError."""
+    """Writes a key file durably with mode 0600, and returns the key: `given`, or a random key if it is None.
+    Raises OSError.
+    """
     key = given or os.urandom(_KEY_BYTES)
     replace_file(disk, folder / KEY_NAME, [key, _check(b"file", key)], mode=0o600)
     return key

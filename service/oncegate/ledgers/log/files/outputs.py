@@ -1,4 +1,4 @@
-"""Rows of stages and topics, in files beside the segments: `<epoch>-<counter>.out`.
+"""Stores the rows of stages (unpublished ranges) and topics in files beside the segments: `<epoch>-<counter>.out`.
 
 Only the owner that created a file appends to it, and its name is never reused. Ranges begin on 4,096-byte boundaries. A
 frame names a range only after the file's bytes and its name are durable, so bytes that no frame names were never
@@ -47,7 +47,7 @@ class _Stream:
 
 
 class OpenStreams:
-    """A count of the stream descriptors open in all ledgers of a process. Thread-safe."""
+    """Number of open file descriptors for output streams, over all ledgers of a process. Thread-safe."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -55,18 +55,18 @@ class OpenStreams:
         self._lock = threading.Lock()
 
     def add(self, count: int) -> None:
-        """Adds to the count; `count` may be negative."""
+        """Adds `count`, which may be negative, to the number of open descriptors."""
         with self._lock:
             self._open += count
 
     @property
     def too_many(self) -> bool:
-        """True when ledgers should close a stream."""
+        """True if so many descriptors are open that ledgers should close a stream."""
         return self._open > self._most
 
 
 class OutputWriter:
-    """The writer of ranges, for one append at a time, each ended by `settle` or `roll_back`. All methods block."""
+    """The writer of ranges, one append at a time; `settle` or `roll_back` ends each append. All methods block."""
 
     def __init__(self, disk: Disk, folder: Path, epoch: int, open_streams: OpenStreams) -> None:
         self._disk = disk
@@ -166,7 +166,7 @@ class RangeCounts:
         self._ranges[location.file] += 1
 
     def release(self, locations: Iterable[Location]) -> list[tuple[int, int]]:
-        """Releases ranges; returns the files that have none left."""
+        """Drops references to ranges; returns the files that have no referenced range left."""
         empty = []
         for location in locations:
             self._ranges[location.file] -= 1

@@ -1,4 +1,4 @@
-"""The segment files of one ledger: verification from the first frame on, and appends.
+"""The segment files of one ledger: verified reads from the first frame, and appends.
 
 Each of these is damage, and nothing is changed: a bad frame in a segment other than the last; non-zero bytes beyond the
 extent of the first bad frame; any intact frame header after it; a frame of another history. Anything else after the
@@ -26,7 +26,7 @@ _NAME = re.compile(r"(\d{8,})\.seg")
 
 
 class NoRoom(Exception):
-    """The disk is full; everything is as it was before the call."""
+    """The disk is full; the call changed nothing."""
 
 
 def segment_path(folder: Path, segment: int) -> Path:
@@ -84,7 +84,7 @@ class Walk:
             yield from self._segment(segment, last=self._stop is None and segment == segments[-1])
 
     def _segments(self) -> list[int]:
-        """Returns the segments to read. Raises LedgerDamaged if there is a gap."""
+        """Returns the numbers of the segments to read. Raises LedgerDamaged if there is a gap."""
         present = segments_in(self._folder)
         last = self._stop.segment if self._stop else max(present, default=1)
         first = self._first or next((n for n in range(last, 0, -1) if n - 1 not in present), 1)
@@ -177,7 +177,9 @@ class SegmentWriter:
     """The writer of the newest segment. Unusable after any OSError, which leaves its state unknown."""
 
     def __init__(self, disk: Disk, folder: Path, header: SegmentHeader) -> None:
-        """Creates the segment durably: its header and folder entry precede its first frame. Raises NoRoom, OSError."""
+        """Creates the segment durably: its header and folder entry are synced before its first frame is written.
+        Raises NoRoom, OSError.
+        """
         self.header = header
         self._disk = disk
         path = segment_path(folder, header.segment)
@@ -211,7 +213,7 @@ class SegmentWriter:
         return header
 
     def end_after(self, body_bytes: int) -> int:
-        """Returns the end of the segment after one more frame of this size."""
+        """Returns where the segment would end after one more frame of this size."""
         return self.end.offset + padded(FRAME_HEADER_BYTES + body_bytes)
 
     def next_header(self) -> SegmentHeader:

@@ -73,7 +73,8 @@ class Found:
 
 
 def inspect(disk: Disk, paths: LedgerPaths, *, accepting: bool = False) -> Found:
-    """Reads and verifies a ledger without changing anything (steps 1 to 3). Raises LedgerDamaged, KeyMismatch.
+    """Reads and verifies a ledger without changing anything (steps 1 to 3 of an opening).
+    Raises LedgerDamaged, KeyMismatch.
 
     `accepting` skips the comparison with the witness and the list of ledgers.
     """
@@ -112,7 +113,7 @@ def _require_listed(paths: LedgerPaths, header: SegmentHeader) -> None:
 
 
 def require_witnessed(paths: LedgerPaths, walk: Walk, seen: WitnessRecord) -> None:
-    """Raises LedgerDamaged unless the ledger reaches the end that its witness recorded, with the same history there."""
+    """Raises LedgerDamaged unless the ledger contains the end that its witness recorded, with the same hash chain."""
     end = walk.end
     if seen.ledger != paths.ledger:
         raise LedgerDamaged(
@@ -142,7 +143,7 @@ class Owned:
 
 
 def repair(disk: Disk, paths: LedgerPaths, found: Found) -> Owned:
-    """Repairs a ledger and starts its new epoch (steps 4 to 7).
+    """Repairs a ledger and starts its new epoch (steps 4 to 7 of an opening).
 
     On NoRoom and OSError the ledger is unchanged or repaired; nothing acknowledged is lost.
     """
@@ -160,7 +161,7 @@ def repair(disk: Disk, paths: LedgerPaths, found: Found) -> Owned:
 
 
 def copy_last_segment(disk: Disk, paths: LedgerPaths, found: Found) -> None:
-    """Rewrites the last segment (step 4) from the bytes that the walk verified; a second read might differ."""
+    """Rewrites the last segment (step 4 of an opening) from the bytes just verified; a second read might differ."""
     end = found.walk.end
     whole = memoryview(found.walk.last_data)[: end.offset]
     replace_file(disk, segment_path(paths.shard, end.segment), [whole])
@@ -168,7 +169,9 @@ def copy_last_segment(disk: Disk, paths: LedgerPaths, found: Found) -> None:
 
 
 def begin_epoch(disk: Disk, paths: LedgerPaths, found: Found) -> SegmentWriter:
-    """Creates the first segment of a new epoch (step 5). If the ledger's id changes, its header records the old id."""
+    """Creates the first segment of a new epoch (step 5 of an opening).
+    If the ledger's id changes, its header records the old id.
+    """
     end = found.walk.end
     header = SegmentHeader(
         segment=end.segment + 1,
@@ -212,7 +215,7 @@ def _move_aside(disk: Disk, paths: LedgerPaths, files: list[Path], epoch: int) -
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The readable part of a ledger: the segments from the last compaction on, up to a verified end."""
+    """The readable part of a ledger: its segments since the last compaction, up to a verified end."""
 
     compacted: Compacted | None
     headers: Sequence[SegmentHeader]
@@ -227,7 +230,9 @@ class Extent:
 def replayed(
     disk: Disk, shard: Path, outputs: Path, extent: Extent, from_position: int
 ) -> Generator[Replayed, None, None]:
-    """Yields the entries from a position on, as `ports.Ledger.replay`. Blocks. Raises LedgerDamaged, OSError."""
+    """Yields the entries at or after a position, as `ports.Ledger.replay` does. Blocks.
+    Raises LedgerDamaged, OSError.
+    """
     compacted = extent.compacted
     if compacted and from_position <= compacted.position:
         for entry in read_snapshot(disk, outputs, compacted.state):

@@ -63,7 +63,7 @@ class Scan:
         self.headers: list[SegmentHeader] = []
 
     def over(self, walk: Walk) -> Iterator[tuple[Frame, Body]]:
-        """Yields the frames with their bodies, each already applied."""
+        """Applies the frames in order, and yields each with its body once it is applied."""
         for frame in walk:
             self._known = self._known or walk.headers[0].segment == 1
             body = frame_body(frame)
@@ -90,7 +90,9 @@ class Scan:
             self.catalog.apply(change)
 
     def _read_catalog(self, compacted: Compacted) -> None:
-        """Replaces the catalog by a compaction's. A missing one is no error if a later compaction has replaced it."""
+        """Replaces the catalog with the one that a compaction wrote.
+        A missing one is no error if a later compaction has replaced it.
+        """
         self.catalog, self._known, self._unread = Catalog(), True, None
         try:
             for piece in read_snapshot(self._disk, self._outputs, compacted.catalog):
@@ -109,7 +111,9 @@ class Scan:
             ) from error
 
     def _needed(self, headers: list[SegmentHeader]) -> list[SegmentHeader]:
-        """Returns the segments from the last compaction on. Raises LedgerDamaged if they are incomplete."""
+        """Returns the segments that are needed since the last compaction.
+        Raises LedgerDamaged if they are incomplete.
+        """
         first, compacted = headers[0].segment, self.compacted
         begin = compacted.segment if compacted else 1
         if first > begin:
@@ -189,7 +193,9 @@ async def _leave(
 
 
 def _batches(items: Generator[T, None, None], size_bytes: Callable[[T], int]) -> Generator[Batch[T], None, None]:
-    """Yields non-empty batches, each with a flag for the last one; an error comes after the items before it."""
+    """Yields non-empty batches, each with a flag that is True for the last;
+    raises an error only after the items before it.
+    """
     batch: list[T] = []
     held = 0
     with closing(items):
