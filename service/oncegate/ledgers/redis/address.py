@@ -68,12 +68,14 @@ class Address:
 
     @property
     def claims_only(self) -> bool:
-        """True if rows are refused."""
+        """True if the URL has outputs=none, so that all rows are refused."""
         return self.outputs == "none"
 
     @property
     def runs_folder(self) -> Path | None:
-        """Returns the runs folder of this prefix, a sub-folder of `runs`, which prefixes may share."""
+        """Returns the folder for the LSM runs of this prefix, a subfolder of `runs`;
+        several prefixes may share `runs`.
+        """
         return None if self.runs is None else self.runs / self.prefix
 
     def password(self) -> str | None:

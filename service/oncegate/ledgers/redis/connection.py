@@ -62,7 +62,7 @@ class Unreachable(ConnectionError):
 
 
 class OtherServer(Unreachable):
-    """The server has restarted or is another one: its data must be read again. Nothing was sent."""
+    """The server has restarted or was replaced by a different server: its data must be read again. Nothing was sent."""
 
 
 class Lost(ConnectionError):
@@ -70,13 +70,14 @@ class Lost(ConnectionError):
 
 
 def unusable(address: Address, error: OSError) -> LedgerDown:
-    """Returns the error for a server that cannot be reached or must not hold a ledger; its text has the URL once."""
+    """Returns the error for a server that cannot be reached or must not hold a ledger; the URL is in its text once."""
     said = str(error).removeprefix(address.shown).removeprefix(":").strip()
     return LedgerDown(f"{address.shown} cannot be used now: {said}")
 
 
 class Link:
-    """A connection, opened at the first call and again after each loss; one call at a time. Call `close` last.
+    """A connection to a server, opened at the first call and again after each loss;
+    runs one call at a time. Call `close` last.
 
     `run_id`: of the only server that this link accepts; None: the first server it connects to. `any_server`: accepts
     another server at each connection.
@@ -94,7 +95,7 @@ class Link:
 
     @property
     def is_connected(self) -> bool:
-        """True if there is a connection; it may have failed unnoticed."""
+        """True if a connection was opened and not closed; it may have failed unnoticed."""
         return self._connection is not None
 
     async def connect(self) -> Server:
@@ -175,7 +176,7 @@ class Link:
                 raise Unreachable(f"{self._address.shown}: {error}") from error
 
     async def drop(self) -> None:
-        """Closes the connection; the next call opens another."""
+        """Closes the connection; the next call opens a new one."""
         async with self._one:
             await self._drop()
 

@@ -68,7 +68,7 @@ class RedisLedgers(ServerLedgers[RedisNamespace, RedisPlace, Fold, RedisLedger])
         return await self._made(namespace)
 
     async def _made(self, namespace: str) -> RedisPlace:
-        """Returns the location of a namespace, and creates its keys if they were never created."""
+        """Returns the location of a namespace's ledger; creates its keys if they were never created."""
         place = self._location(namespace)
         if place.listed.made:
             return place
@@ -101,7 +101,7 @@ class RedisLedgers(ServerLedgers[RedisNamespace, RedisPlace, Fold, RedisLedger])
 
 @contextmanager
 def unreachable(address: Address) -> Iterator[None]:
-    """Raises LedgerDown, which is retriable, for Refused, Unreachable and Lost."""
+    """Converts Refused, Unreachable and Lost to LedgerDown, which is retriable."""
     try:
         yield
     except (Refused, Unreachable, Lost) as error:

@@ -24,7 +24,7 @@ from oncegate.ledgers.server.namespaces import Decide, Listed, NamespaceList
 
 
 class RedisNamespace(msgspec.Struct, frozen=True):
-    """List entry of a namespace. `key`: its secret key, wrapped.
+    """A namespace's entry in the list. `key`: its secret key, wrapped.
 
     `number`: counts the namespaces that have had this name. `made`: its keys exist on the server; never reset.
     `deleted`: it is gone, but its keys on the server are kept.
@@ -40,7 +40,7 @@ class RedisNamespace(msgspec.Struct, frozen=True):
 
 @dataclass
 class RedisListed(Listed[RedisNamespace]):
-    """The list as it was last read."""
+    """The list of namespaces as it was last read."""
 
     NAMESPACE = RedisNamespace
 
@@ -63,7 +63,7 @@ def list_key(prefix: str) -> str:
 
 
 class NamespaceHash(NamespaceList[RedisListed]):
-    """The list of namespaces in a hash, with its own link. Call `close` last."""
+    """The list of namespaces, stored in a hash and accessed over its own connection. Call `close` last."""
 
     OVERTAKEN = (Overtaken,)
     AWAY = (Refused, Unreachable, Lost)
@@ -80,7 +80,7 @@ class NamespaceHash(NamespaceList[RedisListed]):
         await self._link.close()
 
     async def is_there(self) -> bool:
-        """Returns whether there is a list. Raises Refused, Unreachable, Lost."""
+        """Returns whether the server has a list of namespaces under this prefix. Raises Refused, Unreachable, Lost."""
         return bool(await self._link.ask("EXISTS", self.key))
 
     async def begin(self, made: bytes) -> RedisListed:

@@ -21,7 +21,7 @@ _UNKNOWN = "unknown"
 
 
 class Unfit(Exception):
-    """The server must not hold a ledger; the text has the reason and the remedy. Nothing was written."""
+    """The server must not hold a ledger; the text names the reason and the remedy. Nothing was written."""
 
 
 class Evicts(Unfit):
@@ -91,7 +91,7 @@ def parse_info(text: bytes) -> dict[str, str]:
 
 
 def parse_config(pairs: list[bytes]) -> dict[str, str]:
-    """Parses the answer of CONFIG GET, in which names and values alternate."""
+    """Parses the answer to CONFIG GET, in which names and values alternate."""
     texts = [one.decode(errors="replace") for one in pairs]
     return dict(zip(texts[::2], texts[1::2], strict=True))
 
@@ -100,7 +100,7 @@ _WHY = "the ledger's URL has outputs=none, by which its Redis server keeps claim
 
 
 class NoTopics:
-    """A `ports.RowTopics` for outputs=none: refuses all rows and reads."""
+    """Implements `ports.RowTopics` for outputs=none: refuses all rows and reads."""
 
     where = ""
 

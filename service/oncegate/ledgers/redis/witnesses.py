@@ -27,7 +27,7 @@ class Witness:
         self.seen: End | None = None
 
     async def begin(self) -> None:
-        """Reads the file, if there is one.
+        """Reads the rollback check's file, if there is one.
 
         Raises LedgerDamaged: it belongs to another ledger or is unreadable; LedgerDown.
         """
@@ -52,7 +52,7 @@ class Witness:
             self.seen = end
 
     def follow(self, fold: Fold, end: End) -> None:
-        """Records an end that another gateway's ledger has reached, as read into `fold`.
+        """Records the end of a ledger that another gateway owns, as read into `fold`.
 
         Ignored if the ledger does not continue from the end recorded before: a changed history is reported when the
         ledger is opened.
@@ -62,7 +62,9 @@ class Witness:
             self.seen = end
 
     async def own(self, fence: int, end: End) -> None:
-        """Creates the file of the owner with this fence; the ledger ends at `end`. Raises LedgerDown."""
+        """Creates the rollback check's file for the owner with this fence, whose ledger ends at `end`.
+        Raises LedgerDown.
+        """
         self.seen = end
         await self._to_disk(self._own, fence, end)
 
@@ -79,7 +81,7 @@ class Witness:
             self._writer = WitnessWriter(self._disk, self._path, self._ledger, fence, 0)
 
     def _has_followed(self, path: Path, fence: int) -> bool:
-        """Returns whether a later owner on this machine has created the file."""
+        """Returns whether a later owner on this machine has replaced the rollback check's file."""
         if not path.exists():
             return False
         found = read_witness(self._disk, path)
@@ -145,7 +147,7 @@ class Witnesses:
             make_folders(self._disk, self._folder)
 
     def of_prefix(self, prefix: str) -> list[Path]:
-        """Returns the files of all ledgers of a prefix, sorted. Raises OSError."""
+        """Returns the rollback check files of all ledgers of a prefix, sorted. Raises OSError."""
         if self._folder is None or not self._folder.exists():
             return []
         return sorted(self._folder / name for name in os.listdir(self._folder) if _is_of(name, prefix))

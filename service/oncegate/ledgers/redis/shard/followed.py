@@ -38,7 +38,7 @@ class FollowedStreams(FollowedReader[Fold]):
         return self._reading.frames(0, self._fold.end.serial + 1)
 
     def take(self, frame: Frame) -> None:
-        """Applies the next frame, and advances the rollback check if the frame proves the one before."""
+        """Applies the next frame, and advances the rollback check to the previous frame if this frame proves it."""
         before = self._fold.end
         super().take(frame)
         if before.serial and not any(isinstance(change, Owned) for change in frame.body.changes):

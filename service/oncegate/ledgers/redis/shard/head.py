@@ -33,12 +33,14 @@ class RedisPlace:
 
     @property
     def name(self) -> str:
-        """Returns the prefix of its keys and the name of its rollback check; never reused, even after a deletion."""
+        """Returns the prefix of the ledger's keys, also the name of its rollback check;
+        never reused, even after a deletion.
+        """
         return f"{self.address.prefix}/{self.namespace}/{self.listed.number}"
 
     @property
     def head(self) -> str:
-        """Returns the key of the ledger's owner and end."""
+        """Returns the key of the head, which holds the ledger's owner and end."""
         return self._key("head")
 
     @property
@@ -65,7 +67,7 @@ class RedisPlace:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Current fence, its holder, and the end of the ledger."""
+    """The head of a ledger: its current fence, the fence's holder, and the ledger's end."""
 
     fence: int
     holder: bytes
@@ -86,7 +88,7 @@ async def read_head(link: Link, place: RedisPlace) -> Head:
 
 
 async def take(link: Link, place: RedisPlace, read: Head, holder: bytes) -> Head | None:
-    """Raises the fence if it still is that of `read`; returns the new head, or None if it has changed.
+    """Raises the fence if it is still the one in `read`; returns the new head, or None if the fence has changed.
 
     Raises as `read_head`; Lost also if too few replicas have the new fence in time.
     """
@@ -112,7 +114,7 @@ def waiting(place: RedisPlace) -> tuple[Sequence[tuple[str, int, int]], int]:
 
 
 def require_replicas(place: RedisPlace, waited: Sequence[object]) -> None:
-    """Raises Lost if too few replicas have a write: the primary has it, but a failover may lose it."""
+    """Raises Lost if too few replicas have a write, which is on the primary but may be lost in a failover."""
     for count in waited:
         if not isinstance(count, int) or count < place.address.wait_replicas:
             raise Lost(f"{count} of {place.address.wait_replicas} replicas had it in {place.address.wait_ms} ms")

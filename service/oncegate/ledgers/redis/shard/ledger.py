@@ -20,7 +20,7 @@ DROPPED_AT_ONCE = 1_000
 
 
 class RedisLedger(RemoteLedger[Fold]):
-    """A `ports.Ledger` and `ports.Outputs` in the keys of one namespace. Created by `RedisLedgers.open`."""
+    """Implements `ports.Ledger` and `ports.Outputs` on the keys of one namespace. Created by `RedisLedgers.open`."""
 
     # Below Redis's limit of 512 MiB per argument, since memory holds several copies of a frame.
     ENTRIES_BYTES_MAX = 256 << 20
@@ -144,7 +144,7 @@ class RedisLedger(RemoteLedger[Fold]):
                 self.end_beside(error)
 
     async def _look(self) -> None:
-        """Checks the server and the head; retries once if the connection was lost, which may have been idle."""
+        """Checks the server and the head; retries once if the connection was lost, since it may have been idle."""
         try:
             await self._reading.look()
         except Lost as error:
@@ -154,7 +154,7 @@ class RedisLedger(RemoteLedger[Fold]):
         await self._writer.look(self._reading)
 
     def away(self) -> LedgerDown | None:
-        """Returns the error of the last `keep_up` if the server could not be used; None: it could."""
+        """Returns the error of the last `keep_up` if the server could not be used, otherwise None."""
         return self._away
 
     async def _shorten(self) -> None:

@@ -105,7 +105,9 @@ async def _folded(link: Link, place: RedisPlace, head: Head, seen: End | None, f
 
 
 async def _require_read(link: Link, place: RedisPlace, warm: Fold) -> None:
-    """Raises LedgerDamaged if the stream does not match a standby's replay state; Refused, Unreachable, Lost."""
+    """Raises LedgerDamaged if the stream does not match a standby's replay state;
+    may raise Refused, Unreachable, Lost.
+    """
     first, last = await first_serial(link, place), await frame_at(link, place, warm.end.serial)
     if first is None or first > max(warm.ledger_from, 1) or last is None or last.end != warm.end:
         raise LedgerDamaged(f"key {place.frames} is not what was followed")
@@ -119,7 +121,7 @@ async def make_place(link: Link, place: RedisPlace) -> None:
 
 
 def require_witnessed(place: RedisPlace, end: End, seen: End | None) -> None:
-    """Raises LedgerDamaged if the ledger ends before `seen`, or has another frame there."""
+    """Raises LedgerDamaged if the ledger ends before `seen`, or has a different frame at that end."""
     if seen is not None and (seen.serial > end.serial or (seen.serial == end.serial and seen != end)):
         raise LedgerDamaged(
             f"key {place.head} ends at frame {end.serial} (position {end.position}), and its witness saw frame "

@@ -20,7 +20,8 @@ READ_BYTES = 2 << 20
 
 
 class Fold(FramesFold):
-    """Replay state of the frames. `where`: the ledger's key. A frame's offset is its serial.
+    """Replay state of a ledger on Redis, built from its frames. `where`: the ledger's key.
+    A frame's offset is its serial.
 
     `released`: locations of rows that are no longer referenced but may still exist; the owner deletes them.
     """
@@ -36,13 +37,13 @@ class Fold(FramesFold):
         return gone
 
     def adopt(self, compacted: Compacted, offset: int) -> None:
-        """Applies a compaction, whose frame has deleted all rows released before it."""
+        """Applies a compaction; the script that wrote its frame has deleted all rows released before it."""
         super().adopt(compacted, offset)
         self.released.clear()
 
 
 class StreamReader:
-    """A `replay.LedgerReader` of one ledger's streams. The caller owns `link`.
+    """Implements `replay.LedgerReader` for one ledger's streams. The caller owns `link`.
 
     `frames` and `pieces` raise LedgerDamaged, Refused, Unreachable, Lost.
     """
@@ -96,7 +97,7 @@ def _frame(place: RedisPlace, id_: str, data: bytes) -> Frame:
 
 
 async def frame_at(link: Link, place: RedisPlace, serial: int) -> Frame | None:
-    """Returns the frame with this serial; None: it does not exist.
+    """Returns the frame with this serial, or None if it does not exist.
 
     Raises LedgerDamaged, Refused, Unreachable, Lost.
     """
@@ -106,7 +107,7 @@ async def frame_at(link: Link, place: RedisPlace, serial: int) -> Frame | None:
 
 
 async def first_serial(link: Link, place: RedisPlace) -> int | None:
-    """Returns the serial of the first frame; None: the stream is empty. Raises Refused, Unreachable, Lost."""
+    """Returns the serial of the first frame, or None if the stream is empty. Raises Refused, Unreachable, Lost."""
     records = await link.ask("XRANGE", place.frames, "-", "+", "COUNT", 1)
     return int(records[0][0].partition(b"-")[0]) if records else None
 
@@ -130,7 +131,7 @@ async def bytes_at(link: Link, stream: str, locations: Sequence[Location]) -> As
 
 
 def _some(locations: Sequence[Location]) -> Iterator[Sequence[Location]]:
-    """Splits locations into groups of at most `READ_BYTES` of data, or a single location."""
+    """Splits locations into groups of at most `READ_BYTES` of data; a larger location is a group of its own."""
     first = size_bytes = 0
     for number, at in enumerate(locations):
         if number > first and size_bytes + at.length > READ_BYTES:

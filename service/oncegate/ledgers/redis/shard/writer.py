@@ -118,7 +118,9 @@ class FrameWriter:
         return LedgerDown(f"{where} failed at it ({error}); whether it was written is unknown until it is opened anew")
 
     async def _not_taken(self, answer: bytes) -> LedgerFenced | LedgerDamaged | LedgerDown:
-        """Returns why a script wrote nothing: a newer owner, or a server that lost acknowledged frames."""
+        """Returns the error for a script that wrote nothing:
+        there is a newer owner, or the server lost acknowledged frames.
+        """
         if answer == b"GONE":
             return gone(self._place)
         try:
@@ -129,7 +131,7 @@ class FrameWriter:
             return LedgerDown(f"{self._place.head} cannot be read ({error}); {_NOT_WRITTEN}, open it anew")
 
     def _judged(self, head: Head) -> LedgerFenced | LedgerDamaged | None:
-        """Returns the error for a head that this owner did not write; None: the head is as this owner left it."""
+        """Returns the error for a head that this owner did not write, or None if the head is as this owner left it."""
         if head.fence >= self._fence and head.holder != self._holder:
             return _followed()
         if head.holder != self._holder or head.end != self.fold.end:
@@ -172,7 +174,7 @@ class FrameWriter:
         raise changed_by_others(self._place)
 
     async def _of_other_server(self, error: OtherServer) -> LedgerFenced | LedgerDown:
-        """Returns the error for a restarted server: LedgerFenced if it has a newer owner, else LedgerDown."""
+        """Returns the error for a restarted server: LedgerFenced if it has a newer owner, otherwise LedgerDown."""
         self._link.run_id = None
         try:
             head = await read_head(self._link, self._place)
@@ -221,7 +223,7 @@ class FrameWriter:
         return True
 
     async def write_piece(self, data: bytes) -> str:
-        """Writes a piece that no frame names yet; returns its id.
+        """Writes a snapshot piece that no frame names yet; returns its record id.
 
         Raises LedgerFull: it may be written, but nothing refers to it; otherwise as `write`.
         """
@@ -252,13 +254,14 @@ class FrameWriter:
             raise await self._not_taken(answer)
 
     async def require_unfollowed(self, link: Link) -> None:
-        """Raises LedgerFenced if the ledger has a newer owner; LedgerDamaged, Refused, Unreachable, Lost."""
+        """Raises LedgerFenced if the ledger has a newer owner; may raise LedgerDamaged, Refused, Unreachable, Lost."""
         head = await read_head(link, self._place)
         if head.fence >= self._fence and head.holder != self._holder:
             raise _followed()
 
     async def look(self, link: Link) -> None:
-        """Checks over another link that the head is this owner's and not behind; appends may be under way.
+        """Checks, over a separate connection, that the head is this owner's and was not rolled back;
+        appends may be in progress.
 
         Raises LedgerFenced, LedgerDamaged; Refused, Unreachable, Lost: the head was not read.
         """
