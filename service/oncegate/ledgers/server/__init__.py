@@ -1,1 +1,1 @@
-"""Code shared by the ledgers on servers; `kafka` and `redis` are its two stores."""
+"""Code shared by the ledgers on servers, which are those on Kafka and Redis."""

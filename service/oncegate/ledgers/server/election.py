@@ -1,4 +1,4 @@
-"""Elects the leader, the gateway that must own the ledgers of a prefix, through the list of namespaces.
+"""Elects the leader of the gateways that share a prefix, through the list of namespaces: it alone should open ledgers.
 
 A gateway that is not a standby becomes the leader when it opens its first ledger, and never again: two gateways that
 open several ledgers would otherwise fence each other in turns. A standby becomes the leader if there is none, if the
@@ -103,7 +103,10 @@ class Election:
 
     @property
     def _is_followed(self) -> bool:
-        """True if another gateway has a later term than the requested one, which may have been granted unnoticed."""
+        """True if another gateway has a later term than this gateway requested.
+
+        The request may have been granted and superseded without this gateway having noticed.
+        """
         return not self.leads and 0 < self._asked_term < self._list.listed.holder.term
 
     def _next(self, listed: Holders) -> Changes:

@@ -72,13 +72,13 @@ class Following(Generic[F]):
         return Followed(key, ledger, found, self.batches(), self.opened, self.compacted, self.standing)
 
     def opened(self) -> OpenLedger:
-        """Returns the ledger once `batches` has ended. Raises RuntimeError before that."""
+        """Returns the open ledger, once `batches` has ended. Raises RuntimeError before that."""
         if self._opened is None:
             raise RuntimeError(f"{self._one.where} is followed, and not owned")
         return self._opened
 
     def compacted(self) -> int:
-        """Returns the position up to which entries were compacted; 0: none were."""
+        """Returns the position up to which entries were compacted, or 0 if none were."""
         return self._fold.compacted.position if self._fold.compacted else 0
 
     def standing(self) -> str:

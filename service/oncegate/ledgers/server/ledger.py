@@ -46,7 +46,7 @@ class RemoteLedger(ABC, Storage, Generic[F]):
     @property
     @abstractmethod
     def where(self) -> str:
-        """Returns the topic or key of its frames, for messages."""
+        """Returns the topic or key of the ledger's frames, for messages."""
 
     def opened(self) -> OpenLedger:
         history = History(self.epoch, compacted=self.compacted_position)
@@ -58,7 +58,7 @@ class RemoteLedger(ABC, Storage, Generic[F]):
 
     @property
     def compacted_position(self) -> int:
-        """Returns the position up to which entries were compacted; 0: none were."""
+        """Returns the position up to which entries were compacted, or 0 if none were."""
         return self._fold.compacted.position if self._fold.compacted else 0
 
     @property
@@ -66,7 +66,7 @@ class RemoteLedger(ABC, Storage, Generic[F]):
         return self._fold.catalog
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
-        """Appends as `Ledger.append`. Cancelling the caller does not stop it.
+        """Implements the port's `Ledger.append`. Cancelling the caller does not stop it.
 
         Raises ValueError: `outputs` contradict the catalog, or the entries exceed `ENTRIES_BYTES_MAX`; nothing was
         written.
@@ -77,7 +77,7 @@ class RemoteLedger(ABC, Storage, Generic[F]):
         return self.mark
 
     async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
-        """Compacts as `Ledger.compact`. Cancelling the caller does not stop it.
+        """Implements the port's `Ledger.compact`. Cancelling the caller does not stop it.
 
         Appends wait at most for one piece of the snapshot, and for the frame that names the pieces.
         """
@@ -109,7 +109,7 @@ class RemoteLedger(ABC, Storage, Generic[F]):
             self._ending = asyncio.create_task(self._end_once_free(why))
 
     async def _dying(self, writing: Awaitable[T], *, by_append: bool = False) -> T:
-        """Waits for a write; LedgerDown, LedgerFenced and LedgerDamaged end the ledger, and are raised.
+        """Waits for a write; LedgerDown, LedgerFenced and LedgerDamaged are raised, and all later calls fail with them.
 
         Only a failed append leaves an append in doubt. While a snapshot or a deletion runs, appends wait and have not
         begun. A fence is certain in both cases: it refuses every write of this owner.
@@ -124,7 +124,7 @@ class RemoteLedger(ABC, Storage, Generic[F]):
             raise why from error
 
     async def _end_of(self, error: OncegateError) -> OncegateError:
-        """Returns the error that ends the ledger when a write raises `error`."""
+        """Returns the error with which the open ledger fails after a write raised `error`."""
         return error
 
     async def _end_once_free(self, why: OncegateError) -> None:
@@ -132,7 +132,7 @@ class RemoteLedger(ABC, Storage, Generic[F]):
             self.end.write_beside(why)
 
     async def close(self) -> None:
-        """Waits for calls under way, then writes the rollback check and closes the connections. Idempotent.
+        """Waits for calls in progress, then writes the rollback check and closes the connections. Idempotent.
 
         A compaction whose snapshot is incomplete is aborted: its call raises LedgerDown.
         """
@@ -191,11 +191,11 @@ class RemoteLedger(ABC, Storage, Generic[F]):
 
     @abstractmethod
     def _replayed(self, from_position: int) -> AsyncGenerator[Sequence[Replayed], None]:
-        """Yields the entries from a position on."""
+        """Yields the entries at or after a position."""
 
     @abstractmethod
     async def _require_not_followed(self, damage: LedgerDamaged) -> None:
-        """Raises LedgerFenced if a newer owner deleted the missing records; LedgerDown: unknown."""
+        """Raises LedgerFenced if a newer owner deleted the missing records; LedgerDown if that is unknown."""
 
     @abstractmethod
     async def keep_up(self) -> None:

@@ -36,11 +36,11 @@ class LedgerLocation(Protocol):
 
     @property
     def listed(self) -> Namespace:
-        """Returns its namespace's list entry."""
+        """Returns the namespace's entry in the list."""
 
     @property
     def where(self) -> str:
-        """Returns the topic or key of its frames, for messages."""
+        """Returns the topic or key of the ledger's frames, for messages."""
 
     @property
     def keys(self) -> Keys:
@@ -54,7 +54,7 @@ T = TypeVar("T", bound=RemoteLedger[Any])
 
 
 class ServerLedgers(ABC, Generic[N, P, F, T]):
-    """A `ports.Ledgers` and `ports.Standbys` on a server. Started and closed by `serving`.
+    """Implements `ports.Ledgers` and `ports.Standbys` on a server. Started and closed by `serving`.
 
     `reaching`: context manager that raises LedgerDown if the server cannot be reached or must not hold a ledger.
     `UNREADABLE`: the errors of reading a ledger in that case.
@@ -78,7 +78,7 @@ class ServerLedgers(ABC, Generic[N, P, F, T]):
         self._keeper: asyncio.Task[None] | None = None
 
     async def begin(self, create: bool) -> None:
-        """Reads the list, or makes it if `create`; then starts the election and the maintenance."""
+        """Reads the list of namespaces (creates it if `create`), then starts the election and the maintenance task."""
         with self._reaching():
             await self._begin_list(create)
         self._election.start()
@@ -99,7 +99,7 @@ class ServerLedgers(ABC, Generic[N, P, F, T]):
         return sorted(name for name, one in self._list.listed.namespaces.items() if not one.deleted)
 
     async def create(self, namespace: str, key: bytes | None = None) -> None:
-        """Creates a namespace as `Ledgers.create`; empty topics or keys that exist already are used.
+        """Implements the port's `Ledgers.create`; uses topics or keys that exist already if they are empty.
 
         Raises LedgerDamaged: its topics or keys hold data, but the list lacks it; Recovering: this is a standby.
         """
@@ -109,7 +109,7 @@ class ServerLedgers(ABC, Generic[N, P, F, T]):
                 await self._create(namespace, os.urandom(_ID_BYTES), self._keys.wrap(key or os.urandom(KEY_BYTES)))
 
     async def delete(self, namespace: str) -> None:
-        """Removes a namespace from the list as `Ledgers.delete`; its data on the server is kept.
+        """Implements the port's `Ledgers.delete`: removes a namespace from the list; its data on the server is kept.
 
         Raises LedgerBusy; NotFound; Recovering: this is a standby.
         """
@@ -128,13 +128,17 @@ class ServerLedgers(ABC, Generic[N, P, F, T]):
 
     @asynccontextmanager
     async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
-        """Opens a ledger as `Ledgers.open`. Raises NotFound, KeyMismatch, LedgerFenced, LedgerFull, LedgerDown too."""
+        """Implements the port's `Ledgers.open`. Raises NotFound, KeyMismatch, LedgerFenced, LedgerFull,
+        LedgerDown too.
+        """
         async with self._owned(namespace, None) as (opened, _):
             yield opened
 
     @asynccontextmanager
     async def follow(self, namespace: str) -> AsyncIterator[Followed]:
-        """Tails a ledger as `Standbys.follow`. Raises NotFound, KeyMismatch, LedgerFull, LedgerDown."""
+        """Implements the port's `Standbys.follow`: tails a ledger.
+        Raises NotFound, KeyMismatch, LedgerFull, LedgerDown.
+        """
         self._election.stand_by()
         with self._reaching():
             location = await self._made_location(namespace)
@@ -191,7 +195,7 @@ class ServerLedgers(ABC, Generic[N, P, F, T]):
             checked_s = now_s() if is_due else checked_s
 
     async def _keep_one_up(self, ledger: T, is_due: bool) -> None:
-        """Runs one ledger's maintenance; an error of it or of `_check` ends the ledger."""
+        """Runs one ledger's maintenance; an error in the maintenance or in `_check` ends the ledger."""
         try:
             await ledger.keep_up()
             if is_due:
@@ -212,11 +216,15 @@ class ServerLedgers(ABC, Generic[N, P, F, T]):
 
     @abstractmethod
     async def _begin_list(self, create: bool) -> None:
-        """Reads the list, or makes it if `create`. Raises NotFound: there is none, and `create` is false."""
+        """Reads the list of namespaces, or creates it if `create`.
+        Raises NotFound: there is none, and `create` is false.
+        """
 
     @abstractmethod
     async def _create(self, namespace: str, ledger: bytes, key: bytes) -> None:
-        """Adds a namespace with this ledger id and wrapped key to the list, if it is new; makes its topics or keys."""
+        """Adds a namespace with this ledger id and wrapped key to the list, if it is new;
+        creates its topics or keys.
+        """
 
     def _deleted(self, listed: N) -> Any:
         return replace(cast(Any, listed), deleted=True)
@@ -226,11 +234,11 @@ class ServerLedgers(ABC, Generic[N, P, F, T]):
 
     @abstractmethod
     def _location(self, namespace: str) -> P:
-        """Returns a ledger's location by the list as it was last read. Raises NotFound."""
+        """Returns a ledger's location according to the list as it was last read. Raises NotFound."""
 
     @abstractmethod
     async def _made_location(self, namespace: str) -> P:
-        """Refreshes the list and returns a ledger's location; makes its topics or keys if it was never owned."""
+        """Refreshes the list, and returns a ledger's location; creates its topics or keys if it never had an owner."""
 
     @abstractmethod
     def _follow(self, location: P) -> tuple[F, FollowedShard]:
@@ -241,11 +249,11 @@ class ServerLedgers(ABC, Generic[N, P, F, T]):
         """Opens a ledger, and fences its earlier owner."""
 
     async def _check(self, ledger: T) -> None:
-        """Raises LedgerDamaged if the server has lost records of an open ledger, or could."""
+        """Raises LedgerDamaged if the server has lost records of an open ledger, or might lose some."""
 
 
 def next_number(listed: Listed[Any], namespace: str) -> int | None:
-    """Returns the number of a namespace to be created; None: it exists."""
+    """Returns the number of a namespace to be created, or None if it exists."""
     before = listed.namespaces.get(namespace)
     if before is not None and not before.deleted:
         return None

@@ -1,4 +1,4 @@
-"""Defines the list of namespaces that gateways share, with optimistic changes.
+"""Defines the list of namespaces that gateways share, and changes it with optimistic concurrency.
 
     n/NAMESPACE    its ledger's id, its wrapped key, the number of namespaces that have had its name
     o/             the gateway elected to own the ledgers of this prefix
@@ -24,23 +24,23 @@ TURNS_MAX = 20
 
 
 class Namespace(Protocol):
-    """List entry of a namespace."""
+    """A namespace's entry in the list."""
 
     @property
     def ledger(self) -> bytes:
-        """Returns its ledger's id."""
+        """Returns the id of the namespace's ledger."""
 
     @property
     def key(self) -> bytes:
-        """Returns its secret key, wrapped."""
+        """Returns the namespace's secret key, wrapped."""
 
     @property
     def number(self) -> int:
-        """Returns the number of namespaces that have had its name, this one included."""
+        """Returns how many namespaces have had this name, including this namespace."""
 
     @property
     def deleted(self) -> bool:
-        """Returns True if it is deleted; its data is kept on the server for inspection."""
+        """Returns True if the namespace is deleted; its data is kept on the server for inspection."""
 
 
 N = TypeVar("N", bound=Namespace)
@@ -48,7 +48,7 @@ N = TypeVar("N", bound=Namespace)
 
 @dataclass
 class Listed(Holders, Generic[N]):
-    """The list as it was last read."""
+    """The list of namespaces as it was last read."""
 
     NAMESPACE: ClassVar[type[Any]]
 
@@ -72,7 +72,7 @@ Decide = Callable[[L], Changes]
 
 
 class NamespaceList(ABC, Generic[L]):
-    """The list on a server. Call `close` last.
+    """The list of namespaces on a server. Call `close` last.
 
     `OVERTAKEN`: errors of `_change` if another gateway changed the list first. `AWAY`: errors if the server cannot be
     reached. `EFFECT`, `SERVERS`: parts of the message for `AWAY`, on the effect of the change and on the server.
@@ -88,7 +88,7 @@ class NamespaceList(ABC, Generic[L]):
         self.listed = listed
 
     async def change(self, decide: Decide[L]) -> None:
-        """Writes the changes that `decide` returns for the current list; nothing for no changes.
+        """Writes the changes that `decide` returns for the current list; writes nothing if it returns none.
 
         Decides again if another gateway changed the list first.
 

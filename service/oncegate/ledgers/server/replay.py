@@ -28,21 +28,21 @@ class LedgerReader(Protocol):
 
     @property
     def where(self) -> str:
-        """Returns the topic or key of its frames, with the word "topic" or "key" before it."""
+        """Returns the topic or key of the ledger's frames, preceded by the word "topic" or "key"."""
 
     @property
     def states(self) -> str:
-        """Returns the topic or key of the snapshots, in the same form."""
+        """Returns the topic or key of the ledger's snapshots, in the form of `where`."""
 
     @property
     def mend(self) -> str:
         """Returns the remedy for missing records, for messages."""
 
     def reading(self) -> AbstractContextManager[None]:
-        """Replaces the server's errors: LedgerDamaged for deleted records, LedgerDown for an unavailable server."""
+        """Converts the server's errors: LedgerDamaged for deleted records, LedgerDown for an unavailable server."""
 
     def frames(self, offset: int, serial: int) -> AsyncGenerator[Frame, None]:
-        """Yields the frames from `serial` on, which is at `offset`. Close it with `aclose`."""
+        """Yields the frames from the one with this serial, which is at `offset`. Close it with `aclose`."""
 
     def pieces(self, locations: Sequence[Location]) -> AsyncGenerator[Bytes, None]:
         """Yields the snapshot's piece at each location, in order. Close it with `aclose`."""
@@ -110,7 +110,7 @@ def require_key(reader: LedgerReader, keys: Keys, fold: Fold, key: bytes) -> Non
 
 
 async def replayed(reader: LedgerReader, fold: Fold, from_position: int) -> AsyncGenerator[Batch, None]:
-    """Yields the entries from a position on, some megabytes at a time; entries appended later are not included.
+    """Yields the entries at or after a position, some megabytes at a time; entries appended later are not included.
 
     Raises LedgerDamaged, after yielding the entries before the damage; LedgerDown: the server is unavailable.
     """
@@ -169,7 +169,7 @@ F = TypeVar("F", bound=Fold)
 
 
 class FollowedReader(ABC, Generic[F]):
-    """A `following.FollowedShard` that applies frames to `fold`; a subclass reads the new frames."""
+    """Implements `following.FollowedShard` by applying frames to `fold`; a subclass reads the new frames."""
 
     def __init__(self, reader: LedgerReader, fold: F) -> None:
         self._reading = reader
