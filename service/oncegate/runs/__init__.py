@@ -1,4 +1,4 @@
-"""Sorted runs of each shard, on the local machine for every kind of ledger."""
+"""Stores the sorted runs of each shard's LSM index, on the local machine for every kind of ledger."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from oncegate.runs.local import LocalRunFolders, MemoryRunFolders
 
 
 def run_folders(ledger_url: str) -> RunFolders:
-    """Returns the folders of runs for the ledgers at a URL: in the data folder, or in memory if there is none.
+    """Returns the LSM run folders for the ledgers at a URL: in the data folder, or in memory if there is none.
 
     Raises NotFound for an unknown scheme, and BadRequest if the rest of the URL is wrong.
     """

@@ -1,4 +1,4 @@
-"""Keeps sorted runs as files below a data folder, or in memory for a ledger without one.
+"""Keeps the LSM index's sorted runs as files below a data folder, or in memory for a ledger without a data folder.
 
 No ledger names runs, and no backup contains them: they can be made again. A file is written under a temporary name,
 synced piece by piece, and renamed when it is complete. Files left incomplete by a crash are removed at the next
@@ -27,12 +27,12 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
 def is_run_name(name: str) -> bool:
-    """Returns whether a complete file may have this name."""
+    """Returns whether this name is valid for a completely written run."""
     return bool(_NAME.fullmatch(name)) and not name.endswith(TEMPORARY)
 
 
 def require_run_name(name: str) -> None:
-    """Raises ValueError unless a complete file may have this name."""
+    """Raises ValueError unless this name is valid for a completely written run."""
     if not is_run_name(name):
         raise ValueError(
             f"a run is 1 to 64 of a-z, 0-9, '.', '_', '-', the first a letter or digit, without {TEMPORARY}: {name!r}"
@@ -155,7 +155,9 @@ class LocalRunFolders:
 
 
 class MemoryRuns:
-    """Implements `ports.Runs` over a dict that outlives it. require_owner: raises LedgerFenced for an old owner."""
+    """Implements `ports.Runs` over a dict that outlives the object.
+    require_owner: raises LedgerFenced for an old owner.
+    """
 
     def __init__(self, files: dict[str, bytes], require_owner: Callable[[], None]) -> None:
         self._files = files
@@ -182,7 +184,9 @@ class MemoryRuns:
 
 
 class MemoryRunFolders:
-    """Implements `ports.RunFolders`: a dict for each namespace. files: their bytes, by namespace and name."""
+    """Implements `ports.RunFolders` in memory, with a dict for each namespace.
+    files: their bytes, by namespace and name.
+    """
 
     def __init__(self) -> None:
         self.files: dict[str, dict[str, bytes]] = defaultdict(dict)
