@@ -1,4 +1,6 @@
-"""Tools for tests of this program and of programs that use it: a real gateway, a manual clock, the ledgers' suite."""
+"""Tools for tests of this program and of programs that use it:
+a real gateway, a manual clock, the ledger conformance suite.
+"""
 
 from oncegate.testing.clock import FakeClock, TurnedLoop
 from oncegate.testing.ledger_checks import check_ledger

@@ -1,4 +1,4 @@
-"""Clocks that advance only when a test turns them: one for the engine, and the clock of an event loop."""
+"""Clocks that advance only when a test advances them: one for the engine, and one for an event loop."""
 
 import asyncio
 import heapq
@@ -27,7 +27,7 @@ class FakeClock:
         return sum(not future.done() for _, _, future in self._sleepers)
 
     async def sleep_ms(self, duration_ms: int) -> None:
-        """Returns once `advance` has reached the deadline."""
+        """Waits until `advance` has reached the deadline."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._count += 1
         heapq.heappush(self._sleepers, (self._monotonic_ms + max(0, duration_ms), self._count, future))
@@ -71,7 +71,7 @@ class TurnedLoop(asyncio.SelectorEventLoop):
         await self.settle()
 
     async def settle(self) -> None:
-        """Returns once every task waits for time, a socket, a thread or another task."""
+        """Runs the loop until every task waits for time, a socket, a thread or another task."""
         await sleep_s(0)
         while self._ready:  # type: ignore[attr-defined]
             await sleep_s(0)

@@ -31,7 +31,7 @@ async def _append(ledger: Ledger, *numbers: int) -> Mark:
 
 
 async def _replaced(ledger: Ledger, mark: Mark, snapshot: Sequence[bytes], later: Sequence[bytes]) -> None:
-    """Checks that the ledger reads as the snapshot, then the later entries."""
+    """Checks that a replay returns the snapshot, then the later entries."""
     entries = await replayed(ledger)
     wanted = [Replayed(mark.position, body, mark) for body in snapshot]
     require(entries[: len(snapshot)] == wanted, "replay the snapshot at the compacted position, with the mark of it")
@@ -104,7 +104,7 @@ async def a_compaction_is_durable(under_test: LedgersUnderTest) -> None:
 
 
 async def outputs_outlive_a_compaction(under_test: LedgersUnderTest) -> None:
-    """Checks that rows, topics and waiting ranges are unchanged."""
+    """Checks that a compaction leaves rows, topics and waiting ranges unchanged."""
     ranges = [range_of(number, 10, f"s{number % 2}") for number in range(1, 6)]
     async with opened_at(under_test) as opened:
         ledger, outputs = opened.ledger, outputs_of(opened)
@@ -125,7 +125,7 @@ async def outputs_outlive_a_compaction(under_test: LedgersUnderTest) -> None:
 
 
 async def _publishes(ledger: Ledger, first_offset: int, number: int) -> bool:
-    """Returns whether the ledger knows the range as a waiting one."""
+    """Returns whether publishing the range succeeds, i.e. whether the range still waits for publication."""
     try:
         await ledger.append([b"published"], [publish(first_offset, number)])
     except ValueError:
@@ -134,7 +134,7 @@ async def _publishes(ledger: Ledger, first_offset: int, number: int) -> bool:
 
 
 async def only_the_end_of_an_append_is_compacted(under_test: LedgersUnderTest) -> None:
-    """Checks that other positions are refused without effect."""
+    """Checks that a compaction up to an invalid position is refused without effect."""
     async with opened_at(under_test) as opened:
         ledger = opened.ledger
         await ledger.append([b"a", b"b"], [])
@@ -193,7 +193,7 @@ async def a_snapshot_may_be_made_while_appends_go_on(under_test: LedgersUnderTes
 
 
 async def a_snapshot_that_fails_changes_nothing(under_test: LedgersUnderTest) -> None:
-    """Checks that a snapshot's own error is passed on and nothing was changed."""
+    """Checks that an error raised by the snapshot is passed on, and that nothing was changed."""
     async with opened_at(under_test) as opened:
         ledger = opened.ledger
         await _append(ledger, 0, 1)

@@ -38,7 +38,7 @@ from oncegate.testing.runs_checks import RUNS_CHECKS
 
 
 async def entries_come_back_in_order(under_test: LedgersUnderTest) -> None:
-    """Checks positions, marks and replay of a few appends."""
+    """Checks positions, ledger positions (marks) and replay of a few appends."""
     async with opened_at(under_test) as opened:
         ledger = opened.ledger
         require(ledger.mark.position == 0 and await read(ledger) == [], "be empty when it is new")
@@ -63,7 +63,7 @@ async def marks_tell_histories_apart(under_test: LedgersUnderTest) -> None:
 
 
 async def opening_again_gives_the_same(under_test: LedgersUnderTest) -> None:
-    """Checks that reopening, under a higher epoch, gives everything back."""
+    """Checks that a ledger reopened under a higher epoch returns everything that was written."""
     written = [range_of(1, 3), range_of(2, 4)]
     async with opened_at(under_test) as opened:
         for number in range(20):
@@ -83,7 +83,7 @@ async def opening_again_gives_the_same(under_test: LedgersUnderTest) -> None:
 
 
 async def nothing_is_answered_before_it_is_durable(under_test: LedgersUnderTest) -> None:
-    """Checks that everything acknowledged survives crashes, and nothing else does."""
+    """Checks that exactly the acknowledged appends survive crashes."""
     wanted: list[tuple[int, bytes]] = []
     for life in range(4):
         async with AsyncExitStack() as crashed:
@@ -144,7 +144,7 @@ async def empty_appends_change_nothing(under_test: LedgersUnderTest) -> None:
 
 
 async def sizes_do_not_matter(under_test: LedgersUnderTest) -> None:
-    """Checks entries and outputs from nothing to megabytes."""
+    """Checks entries and outputs of sizes from zero bytes to megabytes."""
     sizes = [0, 1, 4_000, 4_096, 4_097, 70_000, 3_000_000, 5]
     bodies = [bytes([number]) * size for number, size in enumerate(sizes, 1)]
     big = WriteRange(bytes(16), "big", 1, b"\0\xff" * 2_000_000)
@@ -227,7 +227,7 @@ async def namespaces_are_apart(under_test: LedgersUnderTest) -> None:
 
 
 async def a_deleted_namespace_answers_nobody(under_test: LedgersUnderTest) -> None:
-    """Checks that a deleted name is free for another ledger, at once and after a crash."""
+    """Checks that a deleted namespace's name can be used for a new ledger, at once and after a crash."""
     async with under_test.ledgers() as ledgers:
         await ledgers.create("other")
         async with ledgers.open("other") as opened:
@@ -284,7 +284,7 @@ async def its_owner_is_known_at_any_time(under_test: LedgersUnderTest) -> None:
 
 
 async def the_room_that_is_left_is_known(under_test: LedgersUnderTest) -> None:
-    """Checks the names and the free bytes."""
+    """Checks the names of namespaces and the number of free bytes."""
     async with under_test.ledgers() as ledgers, ledgers.open(NAMESPACE) as opened:
         require(NAMESPACE in ledgers.names(), "list its namespaces")
         free, total = opened.storage.free_bytes()
@@ -316,7 +316,7 @@ CHECKS: Checks = {
 
 
 def why_skipped(check: LedgerCheck, leaving_out: Collection[Ability]) -> str | None:
-    """Returns why a check is skipped for a ledger that leaves these abilities out; None if it is not."""
+    """Returns why a check is skipped for a ledger without these abilities, or None if it is not skipped."""
     missing = sorted(CHECKS[check].intersection(leaving_out))
     return f"the ledger leaves out {', '.join(missing)}" if missing else None
 

@@ -1,4 +1,4 @@
-"""Places and helper functions for the checks of the conformance suite."""
+"""Places (storage that survives simulated restarts) and helper functions for the conformance suite."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -22,16 +22,16 @@ from oncegate.ports import (
 
 
 class LedgersUnderTest(Protocol):
-    """The ledgers under test and their runs. Survives the processes that open it."""
+    """The ledgers under test, and their LSM runs. Survives the processes that open it."""
 
     def ledgers(self) -> AbstractAsyncContextManager[Ledgers]:
-        """Opens the ledgers that a process starting now would find; the namespace `default` exists."""
+        """Opens the ledgers as a newly started process would see them; the namespace `default` exists."""
 
     def runs(self) -> RunFolders:
-        """Returns the folders of runs that a process starting now would find."""
+        """Returns the folders of LSM runs as a newly started process would see them."""
 
     def crash(self) -> None:
-        """Simulates a power failure: every user is gone, and only durable content remains."""
+        """Simulates a power failure: all open objects are gone, and only durable content remains."""
 
 
 MakePlace = Callable[[], AbstractAsyncContextManager[LedgersUnderTest]]
@@ -57,7 +57,7 @@ async def opened_at(under_test: LedgersUnderTest) -> AsyncIterator[OpenLedger]:
 
 @asynccontextmanager
 async def runs_at(under_test: LedgersUnderTest) -> AsyncIterator[Runs]:
-    """Opens the runs of the default ledger of a place."""
+    """Opens the LSM runs of a place's default ledger."""
     async with opened_at(under_test) as opened, under_test.runs().open(NAMESPACE, opened) as runs:
         yield runs
 
@@ -73,12 +73,12 @@ def publish(first_offset: int, *names: int, topic: str = "t") -> PublishRanges:
 
 
 def chunk_of(first_offset: int, written: WriteRange) -> Chunk:
-    """Returns the chunk as which a written range is read back."""
+    """Returns the chunk that a reader of the written range must receive."""
     return Chunk(first_offset, written.rows, written.data)
 
 
 def rows(opened: OpenLedger, *changes: OutputChange) -> list[OutputChange]:
-    """Returns the changes if the ledger holds rows, else none."""
+    """Returns the changes if the ledger holds rows, otherwise an empty list."""
     return list(changes) if opened.outputs is not None else []
 
 
@@ -90,14 +90,14 @@ def outputs_of(opened: OpenLedger) -> Outputs:
 
 
 async def replayed(ledger: Ledger, from_position: int = 1) -> list[Replayed]:
-    """Returns all entries from a position on."""
+    """Returns all entries at or after a position."""
     batches = [batch async for batch in ledger.replay(from_position)]
     require(all(batches), "replay no batch without entries")
     return [entry for batch in batches for entry in batch]
 
 
 async def read(ledger: Ledger, from_position: int = 1) -> list[tuple[int, bytes]]:
-    """Returns position and bytes of all entries from a position on."""
+    """Returns the position and bytes of every entry at or after a position."""
     return [(entry.position, bytes(entry.body)) for entry in await replayed(ledger, from_position)]
 
 
@@ -108,7 +108,7 @@ async def snapshot_of(*entries: bytes) -> AsyncIterator[bytes]:
 
 
 async def is_refused(call: Awaitable[object]) -> None:
-    """Raises AssertionError unless the call is refused as one of an older owner."""
+    """Raises AssertionError unless the call is refused because its owner was superseded."""
     try:
         await call
     except (LedgerFenced, LedgerDown):

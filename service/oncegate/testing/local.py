@@ -26,7 +26,7 @@ SHUTDOWN_MS = 5_000  # how long a stop waits for callers that are being answered
 
 
 class LocalGateway:
-    """`oncegate serve` on a free port of 127.0.0.1; the same port after `restart`.
+    """A gateway like `oncegate serve` on a free port of 127.0.0.1; `restart` keeps the port.
 
     ledger: None: a log in a temporary folder that `close` removes; `memory:`: none; `log:<folder>`: a permanent one.
     Further arguments are settings (`lease_ms=1_000`). Environment and settings file are ignored, since they may name a
@@ -62,7 +62,7 @@ class LocalGateway:
         self.close()
 
     def start(self) -> Self:
-        """Starts the gateway; returns once it answers."""
+        """Starts the gateway, and waits until it answers."""
         assert self._running is None, "it runs already"
         if self._ledger is None:
             folder = self._kept.enter_context(tempfile.TemporaryDirectory(prefix="oncegate-"))
@@ -76,7 +76,7 @@ class LocalGateway:
         return self
 
     def restart(self) -> None:
-        """Stops and starts again on the same ledger and port. Answered requests are kept; claims get a full lease."""
+        """Restarts the gateway on the same ledger and port. Answered requests are kept; claims get a full lease."""
         if self._ledger == "memory:":
             raise RuntimeError("a ledger in memory is empty after a restart: restart one in a folder; nothing was done")
         self._stop()
@@ -110,7 +110,7 @@ class _Running:
         self._thread = threading.Thread(target=self._run, name="oncegate-local", daemon=True)
 
     def start(self, start_ms: int) -> int:
-        """Starts the thread. Returns the port once the gateway answers there."""
+        """Starts the gateway's thread. Returns the port once the gateway answers there."""
         self._thread.start()
         if not self._ready.wait(start_ms / 1000):
             raise RuntimeError(

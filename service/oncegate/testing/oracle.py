@@ -14,7 +14,7 @@ from enum import Enum
 
 
 class AttemptAnswer(Enum):
-    """The final knowledge of one attempt about one id."""
+    """The outcome of one attempt for one id, as far as the attempt knows it."""
 
     WRITTEN = "written"  # granted, written, completed, acknowledged
     DUPLICATE = "duplicate"  # the gateway promised that it is there
@@ -33,7 +33,8 @@ class Attempted:
 
 @dataclass
 class OracleReport:
-    """Ids that break a promise; each list is empty if it held. copies: number of records beyond the first of each
+    """Ids that break a promise, one list per promise; a list is empty if its promise was kept.
+    copies: number of records beyond the first of each
     id."""
 
     lost: list[bytes] = field(default_factory=list)

@@ -19,7 +19,7 @@ from oncegate.testing.ledger_places import (
 
 
 async def outputs_are_read_by_offset(under_test: LedgersUnderTest) -> None:
-    """Checks that a fetch at any offset of a published range returns it."""
+    """Checks that a fetch at any offset of a published range returns the range."""
     sizes = [3, 1, 5, 2]
     ranges = [range_of(number, rows, f"s{number % 2}") for number, rows in enumerate(sizes, 1)]
     async with opened_at(under_test) as opened:
@@ -135,7 +135,7 @@ async def trimmed_offsets_are_refused(under_test: LedgersUnderTest) -> None:
 
 
 async def a_trim_is_part_of_its_append(under_test: LedgersUnderTest) -> None:
-    """Checks that a trim happens with its append, or not at all."""
+    """Checks that a trim takes effect with its append, or not at all."""
     ranges = [range_of(number, 10) for number in range(1, 5)]
     async with opened_at(under_test) as opened:
         ledger, outputs = opened.ledger, outputs_of(opened)

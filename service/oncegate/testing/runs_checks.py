@@ -1,4 +1,4 @@
-"""Checks the sorted runs of a ledger. Part of the conformance suite."""
+"""Checks the sorted LSM runs of a ledger. Part of the conformance suite."""
 
 import asyncio
 import gc
@@ -112,7 +112,7 @@ def _is_missing(runs: Runs, name: str) -> bool:
 
 
 async def runs_end_with_their_owner(under_test: LedgersUnderTest) -> None:
-    """Checks that runs are closed to an owner that has left."""
+    """Checks that an owner that has closed its ledger can no longer use runs."""
     async with runs_at(under_test) as older:
         older.write("a", PIECES)
         opened = older.open("a")
@@ -135,7 +135,7 @@ async def runs_end_with_their_owner(under_test: LedgersUnderTest) -> None:
 
 
 async def an_owner_that_leaves_ends_its_writes(under_test: LedgersUnderTest) -> None:
-    """Checks that a write begun by a thread is never visible if its owner has left."""
+    """Checks that a run being written by a thread never becomes visible once its owner has closed."""
     began, left = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 

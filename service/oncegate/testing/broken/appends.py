@@ -19,7 +19,7 @@ from oncegate.testing.broken.base import Broken
 
 
 class ForgetsTheLastAppend(Broken):
-    """Forwards an append only when the next one comes, so the last one is lost."""
+    """Forwards an append only when the next append arrives, so the last append is lost."""
 
     _kept: tuple[Sequence[bytes], Sequence[OutputChange]] = ((), ())
 
@@ -31,7 +31,7 @@ class ForgetsTheLastAppend(Broken):
 
 
 class AnswersBeforeDurable(Broken):
-    """Acknowledges appends at once, but writes them only when its owner leaves in an orderly way."""
+    """Acknowledges appends at once, but writes them only when its owner shuts down cleanly."""
 
     _late: list[tuple[Sequence[bytes], Sequence[OutputChange]]]
 
@@ -55,7 +55,7 @@ class AnswersBeforeDurable(Broken):
         return seen[from_position - 1 :]
 
     async def close(self) -> None:
-        """Writes the appends that were acknowledged before."""
+        """Writes the appends that were already acknowledged."""
         for entries, outputs in self._late:
             await self.good.append(entries, outputs)
 

@@ -38,8 +38,8 @@ class Broken:
 
     @staticmethod
     def beside(runs: Runs) -> Runs:
-        """Returns the runs of the ledger, which a subclass may break."""
+        """Returns the ledger's LSM runs, which a subclass may break."""
         return runs
 
     async def close(self) -> None:
-        """Called when the owner leaves in an orderly way, never in a crash."""
+        """Called when the owner shuts down cleanly, never in a crash."""

@@ -35,7 +35,7 @@ class CompactsOnce(Broken):
 
 
 class CompactsBeforeDurable(Broken):
-    """Shows the snapshot at once, but writes it only when its owner leaves in an orderly way."""
+    """Shows the snapshot at once, but writes it only when its owner shuts down cleanly."""
 
     _late: tuple[int, Sequence[bytes]] | None = None
 
@@ -53,13 +53,13 @@ class CompactsBeforeDurable(Broken):
         ]
 
     async def close(self) -> None:
-        """Writes the snapshot that was acknowledged before."""
+        """Writes the snapshot that was already acknowledged."""
         if self._late is not None:
             await self.good.compact(self._late[0], snapshot_of(*self._late[1]))
 
 
 class CompactsOutputsToo(Broken):
-    """Drops the waiting ranges at each compaction."""
+    """Drops the ranges that wait for publication at each compaction."""
 
     def __init__(self, good: Ledger, outputs: Outputs | None) -> None:
         super().__init__(good, outputs)

@@ -1,4 +1,4 @@
-"""The list of ledgers that each break one promise, over any good one; `check_ledger` must fail each of them.
+"""The list of ledgers that each break one promise, over any good ledger; `check_ledger` must fail each of them.
 
 @pytest.mark.parametrize("breaks", BREAKS)
 async def test_the_suite_catches(breaks):
@@ -19,7 +19,7 @@ from oncegate.testing.ledger_places import LedgerCheck, LedgersUnderTest, MakePl
 
 
 class WritesRunsInPlace(Broken):
-    """Keeps the written part of a run whose write failed."""
+    """Keeps the written part of an LSM run whose write failed."""
 
     @staticmethod
     def beside(runs: Runs) -> Runs:
@@ -27,7 +27,7 @@ class WritesRunsInPlace(Broken):
 
 
 class WritesRunsOnce(Broken):
-    """Ignores writes of a run that exists."""
+    """Ignores writes of an LSM run that exists."""
 
     @staticmethod
     def beside(runs: Runs) -> Runs:
@@ -35,7 +35,7 @@ class WritesRunsOnce(Broken):
 
 
 class LosesRuns(Broken):
-    """Loses runs with their owner."""
+    """Loses LSM runs when their owner ends."""
 
     @staticmethod
     def beside(runs: Runs) -> Runs:
@@ -43,7 +43,7 @@ class LosesRuns(Broken):
 
 
 class RemovesRunsUnderReaders(Broken):
-    """Empties a removed run for its open readers."""
+    """Empties a removed LSM run for its open readers."""
 
     @staticmethod
     def beside(runs: Runs) -> Runs:
@@ -51,7 +51,7 @@ class RemovesRunsUnderReaders(Broken):
 
 
 class TakesAnyNameOfARun(Broken):
-    """Accepts any name of a run."""
+    """Accepts any name for an LSM run."""
 
     @staticmethod
     def beside(runs: Runs) -> Runs:
@@ -149,7 +149,7 @@ class _BrokenPlace:
 
 
 def broken(make_place: MakePlace, breaks: type[Broken]) -> MakePlace:
-    """Returns a `MakePlace` whose ledgers break one promise and keep the others."""
+    """Returns a `MakePlace` whose ledgers break a single promise."""
 
     @asynccontextmanager
     async def make() -> AsyncIterator[LedgersUnderTest]:

@@ -1,4 +1,4 @@
-"""Runs that each break one promise, over any good ones."""
+"""LSM runs that each break one promise, over any good runs."""
 
 from collections.abc import Iterable
 
@@ -25,7 +25,7 @@ class ForwardingRuns:
 
 
 class WritesInPlace(ForwardingRuns):
-    """Keeps the written part of a run whose write failed."""
+    """Keeps the written part of an LSM run whose write failed."""
 
     def write(self, name: str, pieces: Iterable[bytes]) -> None:
         written = b""
@@ -37,7 +37,7 @@ class WritesInPlace(ForwardingRuns):
 
 
 class WritesOnce(ForwardingRuns):
-    """Ignores writes of a run that exists."""
+    """Ignores writes of an LSM run that exists."""
 
     def write(self, name: str, pieces: Iterable[bytes]) -> None:
         if name not in self.good.names():
@@ -45,7 +45,7 @@ class WritesOnce(ForwardingRuns):
 
 
 class WritesToItself(ForwardingRuns):
-    """Loses runs with their owner."""
+    """Loses LSM runs when their owner ends."""
 
     def __init__(self, good: Runs) -> None:
         super().__init__(good)
@@ -67,7 +67,7 @@ class WritesToItself(ForwardingRuns):
 
 
 class RemovesUnderReaders(ForwardingRuns):
-    """Empties a removed run for its open readers."""
+    """Empties a removed LSM run for its open readers."""
 
     def __init__(self, good: Runs) -> None:
         super().__init__(good)
@@ -84,7 +84,7 @@ class RemovesUnderReaders(ForwardingRuns):
 
 
 class TakesAnyName(ForwardingRuns):
-    """Accepts invalid names and rewrites them to valid ones."""
+    """Accepts invalid names, and rewrites them to valid names."""
 
     def write(self, name: str, pieces: Iterable[bytes]) -> None:
         self.good.write("x" + name.lower().removesuffix(".tmp").replace("/", "-")[:60], pieces)
