@@ -230,7 +230,7 @@ CatalogPart = tuple[list[Wrote], list[_Copied]]
 
 
 class Catalog:
-    """The state after the changes applied so far."""
+    """Catalog of one ledger, as of the changes applied so far."""
 
     def __init__(self) -> None:
         self._waiting: dict[bytes, Wrote] = {}
@@ -252,7 +252,7 @@ class Catalog:
             yield name, partition, topic.low, len(topic)
 
     def pieces(self) -> Iterator[bytes]:
-        """Yields the catalog as of this call, encoded in pieces for `take`; it may change during iteration."""
+        """Yields the catalog as of this call, encoded in pieces for `take`; the catalog may change during iteration."""
         parts = self.parts()
         return (piece for part in parts for piece in encoded_part(part))
 

@@ -70,7 +70,9 @@ class Disk:
         os.fdatasync(fd)
 
     def forget_pages(self, fd: int) -> None:
-        """Drops the file from the page cache, as far as the system permits; the next read comes from the disk."""
+        """Drops the file from the page cache, as far as the system permits,
+        so that the next read comes from the disk.
+        """
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
 
     def sync_folder(self, path: Path) -> None:
@@ -160,7 +162,7 @@ def _written_whole(fd: int, data: bytes | memoryview, offset: int) -> bool:
 
 
 def replace_file(disk: Disk, path: Path, parts: Sequence[bytes | memoryview], *, mode: int = 0o644) -> None:
-    """Replaces the contents of `path` durably: after a crash it has either the old or the new contents.
+    """Replaces the contents of `path` atomically and durably: after a crash the file has the old or the new contents.
 
     Writes a temporary file beside it, syncs it, reads it back from the disk, and renames it.
     """

@@ -1,4 +1,4 @@
-"""Wraps the secret keys of namespaces, for ledgers that others may read (RFC 3394, AES key wrap).
+"""Wraps namespaces' secret keys for ledgers that other people may read (RFC 3394, AES key wrap).
 
 wrapped   1 | 40 bytes        with the master key
 bare      0 | 32 bytes        only if the ledger's URL requests it (`bare_key=yes`)

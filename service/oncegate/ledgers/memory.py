@@ -91,7 +91,7 @@ class MemoryLedger:
         return store.mark
 
     async def replay(self, from_position: int) -> AsyncGenerator[Sequence[Replayed], None]:
-        """Implements the port's `Ledger.replay`: the entries as of the first batch requested."""
+        """Implements the port's `Ledger.replay`: yields the entries as of the first request for a batch."""
         entries = self._store.entries
         entries = entries[bisect_left(entries, from_position, key=lambda entry: entry.position) :]
         for first in range(0, len(entries), BATCH_ENTRIES):

@@ -25,7 +25,9 @@ from oncegate.ports import Chunk
 
 
 class ReadLedger(NamedTuple):
-    """A ledger that another gateway may own. `batches`: its current entries, from the first."""
+    """A ledger opened for reading, which a different gateway may own.
+    `batches`: its current entries, from the first.
+    """
 
     key: bytes
     ledger: bytes

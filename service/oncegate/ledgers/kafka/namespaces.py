@@ -201,7 +201,7 @@ class NamespaceTopic(NamespaceList[KafkaListed]):
             await guard.close()
 
     async def _start(self, guard: Guard) -> None:
-        """Starts the producer, and heals open transactions of its id before and after its epoch is raised."""
+        """Starts the producer, and repairs hanging transactions of its id before and after its epoch is raised."""
         async with healing(self._settings, [self.partition]) as markers:
             await markers.heal([guard.transactional_id])
             await guard.start()

@@ -1,4 +1,4 @@
-"""Type of a topic's partition."""
+"""Defines the type of a topic's partition."""
 
 from typing import NamedTuple
 

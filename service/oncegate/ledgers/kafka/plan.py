@@ -47,7 +47,8 @@ TOPIC, TRANSACTIONAL_ID = "topic", "transactional-id"
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """Rights on all resources of a kind whose names begin with `name`; with `alone`, on exactly that name.
+    """Rights on all resources of a kind whose names begin with `name`;
+    with `alone`, only on the resource with exactly that name.
 
     `operations`: names as in Kafka's tools.
     """

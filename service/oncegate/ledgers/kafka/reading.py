@@ -28,7 +28,7 @@ _FETCH_BYTES = 8 << 20
 
 
 class Stalled(TimeoutError):
-    """A read made no progress: a transaction is open in the partition, or it has no leader."""
+    """A read made no progress: a transaction is open in the partition, or the partition has no leader."""
 
 
 class Trimmed(Exception):
@@ -105,8 +105,9 @@ class Reader:
                 return first, (await every.end_offsets([at]))[at]
 
     async def stable_end(self, partition: Partition) -> int:
-        """Returns the last stable offset, up to which a read_committed consumer can read:
-        the first open transaction begins there.
+        """Returns the last stable offset, up to which a read_committed consumer reads.
+
+        No open transaction begins before it.
         """
         at = TopicPartition(*partition)
         committed, _ = await self._connected()

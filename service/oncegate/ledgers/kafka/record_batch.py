@@ -148,7 +148,8 @@ _memcpy = types.ExternalFunction("memcpy", types.intp(types.intp, types.intp, ty
 
 
 def encode(records: Records, batch_bytes: int = BATCH_BYTES) -> list[RecordBatch]:
-    """Encodes the records, in order, into as few batches of at most `batch_bytes` as possible; none for no records.
+    """Encodes the records, in order, into as few batches of at most `batch_bytes` as possible;
+    returns none for no records.
 
     Raises RecordTooLarge: a single record exceeds `batch_bytes`.
     """
@@ -176,7 +177,9 @@ def check(records: Records, batch_bytes: int = BATCH_BYTES) -> None:
 
 
 def _own_bytes(records: Records) -> I64:
-    """Returns the size of each row's own headers and header count, unless a prefix includes the count: int64 (n,)."""
+    """Returns the size in bytes of each row's own headers, plus its header count unless a prefix has that:
+    int64 (n,).
+    """
     own, count = records.row_headers, len(records.times_ms)
     if own is None:
         return np.full(count, 0 if records.headers else 1, np.int64)
@@ -274,7 +277,7 @@ def _put(out: U8, at: int, number: int) -> int:
 
 @compiled
 def _write_beginnings(out: U8, at: I64, bodies: I64, deltas: I64) -> None:
-    """Writes each record's length, attributes, time and offset at its `at`, and advances `at`."""
+    """Writes each record's length, attributes, time and offset at the position in `at`, and advances `at`."""
     for row in range(len(at)):
         place = _put(out, at[row], bodies[row]) + 1
         place = _put(out, place, deltas[row])
@@ -283,7 +286,7 @@ def _write_beginnings(out: U8, at: I64, bodies: I64, deltas: I64) -> None:
 
 @compiled
 def _write_field(out: U8, at: I64, prefix: U8, data: U8, starts: I64, lengths: I64) -> None:
-    """Writes one field of each record at its `at`, and advances `at`; a null has length −1."""
+    """Writes one field of each record at the position in `at`, and advances `at`; a null has length −1."""
     for row in range(len(at)):
         place = at[row]
         for byte in prefix:
@@ -312,7 +315,10 @@ def _write_row_headers(
     value_lengths: I64,
     more: int,
 ) -> None:
-    """Writes each record's header count and own headers at its `at`, and advances `at`; `more` others follow."""
+    """Writes each record's header count and own headers at the position in `at`, and advances `at`.
+
+    The count includes `more` headers that are written elsewhere.
+    """
     for row in range(len(at)):
         place = _put(out, at[row], counts[row] + more)
         for item in range(firsts[row], firsts[row] + counts[row]):

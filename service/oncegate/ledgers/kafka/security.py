@@ -66,7 +66,7 @@ class Security:
 
     @classmethod
     def parsed(cls, parameters: Iterable[tuple[str, str]]) -> Self:
-        """Parses a URL's parameters, and reads each file that they name once, as a check.
+        """Parses a URL's parameters; reads each file that they name once, to check it.
 
         Raises BadRequest, in one line: a parameter is unknown, empty, repeated, or contradicts another, or its file
         cannot be used. The text never contains a value that may be a password.
@@ -134,7 +134,9 @@ class Security:
 
 
 class Credentials:
-    """Last read contents of a client's files. `now`: the keyword arguments made from them."""
+    """A client's credentials: the contents of its files as they were last read.
+    `now`: the keyword arguments made from them.
+    """
 
     def __init__(self, security: Security | None = None) -> None:
         self._security = security
@@ -196,7 +198,7 @@ def _require_known(name: str) -> None:
 
 
 def _password(path: Path) -> str:
-    """Returns the file's content without its line end; no error text contains any of it."""
+    """Returns the password file's content without the line end; error texts never contain any of it."""
     try:
         held = path.read_bytes()
     except OSError as error:

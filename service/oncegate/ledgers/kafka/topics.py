@@ -64,7 +64,7 @@ class Wanted:
         return {**self.exactly, **given, **self.beside}
 
     def wrong(self, found: Mapping[str, str], replicas: Sequence[int]) -> list[str]:
-        """Returns the differences of a topic's settings, partitions and replicas from those required.
+        """Returns the differences between a topic's settings, partitions and replicas and the required ones.
 
         `found`: its settings; `replicas`: the number of replicas of each partition.
         """
@@ -162,7 +162,9 @@ class Topics:
             raise LedgerDamaged(f"{'; '.join(wrong)}; nothing was read or written: mend the settings, then start again")
 
     async def wrong(self, topics: Sequence[Wanted]) -> dict[str, list[str]]:
-        """Returns the differences of each topic from its requirements, by name; all must exist. Raises KafkaError."""
+        """Returns the differences between each topic and its requirements, keyed by topic name;
+        all topics must exist. Raises KafkaError.
+        """
         until = now_s() + LEADER_S
         while True:
             try:

@@ -52,7 +52,7 @@ DEFAULT_DEADLINES = Deadlines()
 
 
 class Watch:
-    """Record of one client's connections, refusals and throttling, and the timeout of its current wait.
+    """State of one client's connections, refusals and throttling, and the timeout of its current wait.
 
     `settings`: aiokafka's arguments. `needs`: the rights on topics that the client uses.
     """
@@ -139,7 +139,7 @@ class Watch:
 
     @property
     def is_lost(self) -> bool:
-        """True if a connection was cut before the brokers knew of the transaction, which must then not continue.
+        """True if a connection was lost before the brokers knew of the transaction, which must then not continue.
 
         A restarted broker may have forgotten the previous transaction's markers. The records of this transaction would
         then join that one, and an abort would undo both.

@@ -1,4 +1,4 @@
-"""The data folder: one owner, its namespaces, the list of ledgers and the rollback check (`witness`) beside it.
+"""The data folder: its single owner, its namespaces, its list of ledgers, and the rollback check (witness) beside it.
 
     <data>/LEDGERS  OWNER                     <data>.witness/LEDGERS
     <data>/<namespace>/key                    <data>.witness/<namespace>.witness
@@ -45,7 +45,7 @@ def ledger_errors(shown: str) -> Iterator[None]:
 
 
 def _reason(error: NoRoom | OSError, shown: str) -> str:
-    """Returns the system's error text and the path it concerns; omits the path when it is the folder itself."""
+    """Returns the system's error text and the path that it concerns; omits the path if it is that of the folder."""
     if not isinstance(error, OSError) or error.strerror is None:
         return str(error)
     path = str(error.filename or "")
@@ -168,7 +168,7 @@ class DataDir:
         self._remove_made()
 
     def _remove_made(self) -> None:
-        """Removes the folders that `take` created if they are empty; another process may already use them."""
+        """Removes the folders that `take` created if they are empty; a different process may already use them."""
         for folder in self._made:
             with suppress(OSError):
                 folder.rmdir()
@@ -205,7 +205,7 @@ class DataDir:
         return found or {}
 
     def _judge(self, listed: dict[str, bytes], witnessed: dict[str, bytes], create: bool) -> bool:
-        """Returns True when neither list names a ledger; otherwise adopts the witness's list if any of its ledgers
+        """Returns True if neither list names a ledger; otherwise uses the witness's list if any of its ledgers
         exists.
 
         A listed ledger without its folder is rejected later by `whole_paths`, when it is opened.
@@ -264,7 +264,7 @@ class DataDir:
         return [only]
 
     def create(self, namespace: str, key: bytes | None = None) -> None:
-        """Creates an empty ledger, with this key or a new one; no effect if it exists."""
+        """Creates an empty ledger with this key, or with a new key; no effect if the ledger exists."""
         if namespace in self.ledgers:
             return
         with ledger_errors(self.shown):

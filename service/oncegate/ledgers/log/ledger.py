@@ -190,7 +190,7 @@ class LogLedger:
             self._writing.submit(self._writer.remove, gone)
 
     async def replay(self, from_position: int) -> AsyncGenerator[Sequence[Replayed], None]:
-        """Implements the port's `Ledger.replay`: the entries as of the first batch requested.
+        """Implements the port's `Ledger.replay`: yields the entries as of the first request for a batch.
 
         Entries are read from the files and verified again. The `reading` executor reads some batches ahead. Raises
         LedgerDamaged, OSError.

@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 async def finished(work: Awaitable[T], undo: Callable[[T], None] | None = None) -> T:
-    """Waits for `work` even if the caller is cancelled; in that case calls `undo` with its result."""
+    """Waits for `work` even if the caller is cancelled; in that case calls `undo` with the result of `work`."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)

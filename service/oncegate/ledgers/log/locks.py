@@ -1,4 +1,4 @@
-"""Exclusive ownership of a folder by flock on the folder itself: there is no lock file that could be removed.
+"""Exclusive ownership of a folder by an flock on the folder: there is no lock file that could be removed.
 
 The file `OWNER` names the owning process, for error messages only.
 """
@@ -20,7 +20,7 @@ class FolderLock:
     """An exclusive lock on the folder at `path`, held until `close` or until the process exits."""
 
     def __init__(self, path: Path, shown: str) -> None:
-        """Locks the folder; `shown` is its name in messages. Raises LedgerBusy (another owner), OSError (cannot be
+        """Locks the folder; messages name it `shown`. Raises LedgerBusy (another owner), OSError (cannot be
         opened).
         """
         self._path = path

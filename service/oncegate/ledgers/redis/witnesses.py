@@ -104,7 +104,7 @@ class Witness:
             self._writer.sync()
 
     async def close(self) -> None:
-        """Syncs and closes the file; `seen` is kept in memory."""
+        """Syncs and closes the rollback check's file; `seen` is kept in memory."""
         await self._to_disk(self._close)
 
     def _close(self) -> None:

@@ -173,7 +173,7 @@ class Election:
             await self._list.beat(other, None)
 
     def _follow(self) -> None:
-        """Ends all ledgers of this gateway, since another gateway is the leader."""
+        """Ends all open ledgers of this gateway, since a different gateway is now the leader."""
         self._won.clear()
         self._has_led, self._asked_term = not self._stands_by, 0
         self._when_followed(_followed_by(self._list.listed.holder.gateway))

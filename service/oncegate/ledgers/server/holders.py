@@ -15,7 +15,7 @@ HOLDER = "o/"
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """The leading gateway. `term`: number of elections so far, this one included."""
+    """The record of the leading gateway. `term`: number of elections so far, this one included."""
 
     gateway: str = ""
     term: int = 0
@@ -56,7 +56,7 @@ class HolderList(Protocol):
 
     @property
     def listed(self) -> Holders:
-        """Returns the list as it was last read."""
+        """Returns the list of gateways as it was last read."""
 
     async def refresh(self) -> Holders:
         """Reads the current list."""

@@ -136,7 +136,9 @@ def _is_headers(kind: Any) -> bool:
 
 
 def _whole(column: Any) -> Any:
-    """Returns a column as one array with 64-bit offsets, which are never too small; copies if it has several chunks."""
+    """Returns a column as one array with 64-bit offsets, which cannot overflow;
+    copies if the column has several chunks.
+    """
     kind = column.type
     if pa.types.is_null(kind) or _is_text(kind) or pa.types.is_binary(kind):
         column = column.cast(pa.large_string() if _is_text(kind) else pa.large_binary())

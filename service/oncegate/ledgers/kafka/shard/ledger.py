@@ -239,7 +239,9 @@ class KafkaLedger(RemoteLedger[Fold]):
             self._witnessed = end.serial
 
     async def _prove(self) -> None:
-        """Records that a generation started after a failure is proved, once it has written a frame."""
+        """Records that a generation started after a failure owns the ledger,
+        once that generation has written a frame.
+        """
         is_due = self._writer.ownership.user_partitions.is_due(self._place.told_by_frames)
         if self._writer.proved > self._proved and not is_due:
             proved = self._writer.proved
@@ -258,7 +260,9 @@ class KafkaLedger(RemoteLedger[Fold]):
                     await self._dying(self._writer.renew())
 
     async def _shorten_stages(self) -> None:
-        """Deletes staged rows soon after their commit or abort, since they can be the bulk of the data."""
+        """Deletes staged rows soon after their batch is committed or dropped,
+        since they can be the bulk of the data.
+        """
         if self._stages_to <= self._stages_shortened_to:
             return
         stages_to, lowest = self._stages_to, self._catalog.lowest_offset(STAGES)

@@ -139,7 +139,7 @@ async def read_frames(place: KafkaPlace, fold: Fold, first: int | None = None) -
 
 
 def _newest(listed: KafkaListed, name: str) -> End | None:
-    """Returns the namespace's record for the rollback check with the highest serial, or None if it has none."""
+    """Returns, of the namespace's records for the rollback check, the one with the highest serial, or None."""
     return max(listed.witnesses.get(name, {}).values(), key=lambda seen: seen.serial, default=None)
 
 

@@ -122,7 +122,9 @@ def _runs(locations: Sequence[Location]) -> list[list[Location]]:
 
 
 async def _blob(records: AsyncIterator[Record], at: Location) -> bytes:
-    """Returns the values of records from the location's offset on, until its length is reached or records end."""
+    """Returns the values of records from the location's offset until the location's length is reached or records
+    end.
+    """
     found = bytearray()
     while len(found) < at.length and (record := await anext(records, None)) is not None:
         if record.offset >= at.offset:

@@ -20,7 +20,7 @@ _NONE = 1 << 63
 
 
 class NamedRecords:
-    """The records that a ledger's retained frames name; proves that no frame names a given other record.
+    """The records that a ledger's retained frames name; can prove that no frame names a record outside the set.
 
     All retained frames must be added with `take`. A ledger has one writer at a time: the rows in a partition are in the
     order of their frames, and frames are in the order of their generations. A frame that is no longer retained
@@ -79,7 +79,7 @@ async def unwritten(place: KafkaPlace, fold: Fold, asked: Mapping[Open, str]) ->
 
 
 async def _take_all(place: KafkaPlace, first: int, named: NamedRecords) -> Frame | None:
-    """Adds all frames from an offset on to `named`; returns the last one. Raises LedgerDamaged: one is missing."""
+    """Adds all frames from an offset to `named`; returns the last frame. Raises LedgerDamaged: one is missing."""
     last: Frame | None = None
     async with reader(place.settings) as found:
         _, end = await found.bounds(place.frames)

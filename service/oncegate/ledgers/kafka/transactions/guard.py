@@ -134,7 +134,7 @@ class Guard:
         return offsets + await self._send(then(offsets), last)
 
     async def _send(self, batches: Batches, last: float) -> list[int]:
-        """Sends the batches and waits for each one's answer: a commit would succeed despite a refused batch."""
+        """Sends the batches and waits for the answer to each: a commit would succeed even if a batch was refused."""
         send_s = self._deadlines.send_ms / 1000
         sending = Sending(self._in_flight_bytes, lambda: self._watch.goes_on(send_s, last))
         try:

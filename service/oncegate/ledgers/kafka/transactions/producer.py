@@ -176,7 +176,7 @@ class Producer:
                     self._spawn(self._produce(node, partitions))
 
     async def _add(self, partitions: list[Partition]) -> None:
-        """Adds partitions to the transaction; batches for other partitions are sent meanwhile."""
+        """Adds partitions to the transaction, while batches for already added partitions are sent."""
         topics: dict[str, list[int]] = {}
         for topic, number in partitions:
             topics.setdefault(topic, []).append(number)

@@ -85,7 +85,7 @@ class Sending:
         return [partition for partition in dict.fromkeys(all_of_them) if partition.topic in topics]
 
     def too_large(self) -> RecordTooLarge:
-        """Returns the error for the batches that were refused for their size."""
+        """Returns the error for batches that the brokers refused as too large."""
         refused = [(partition, size_bytes) for partition, size_bytes, future in self._sent if _is_too_large(future)]
         (topic, number), size_bytes = refused[0]
         why = (
@@ -96,7 +96,9 @@ class Sending:
         return RecordTooLarge(why, list(dict.fromkeys(partition for partition, _ in refused)))
 
     def culprits(self) -> list[Partition]:
-        """Returns the partitions that refused a batch or did not answer; if there are none, the next batch's."""
+        """Returns the partitions that refused a batch or did not answer;
+        if there are none, the partition of the next batch.
+        """
         found = [partition for partition, _, future in self._sent if failed(future)]
         return list(dict.fromkeys(found)) or ([] if self._next is None else [self._next])
 

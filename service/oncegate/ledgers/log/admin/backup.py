@@ -89,7 +89,7 @@ def _take_back(target: Path, made: list[Path]) -> None:
 
 
 def _backup_unless_deleted(data: DataDir, namespace: str, target: Path) -> list[Copied | Refused]:
-    """Copies one ledger, or returns why it failed; returns nothing for a ledger that is deleted during the copy."""
+    """Copies a ledger and returns the copy, or why it failed; returns an empty list if it was deleted meanwhile."""
     try:
         with ledger_errors(f"ledger {namespace} of {data.shown}, or its copy {target},"):
             return [_backup(data.disk, data.whole_paths(namespace), target)]
@@ -118,7 +118,7 @@ def require_empty(path: Path, shown: str) -> None:
 
 
 def copy_ledger(disk: Disk, paths: LedgerPaths, end: End, target: Path) -> None:
-    """Copies key, segments up to `end`, and the files that they name to a new folder, durably.
+    """Copies the key, the segments up to `end` and the files that these name to a new folder, durably.
 
     The caller prevents removals from the source. Raises LedgerDamaged if the source is damaged.
     """

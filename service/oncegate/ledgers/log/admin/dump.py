@@ -99,7 +99,7 @@ def _segments(walk: Walk, scan: Scan, outputs: Path, compacted_position: int) ->
 
 
 def _frame(frame: Frame, body: Body, catalog: Catalog, outputs: Path, compacted_position: int) -> Iterator[Item]:
-    """Yields the items of a frame; its compacted entries are omitted, since the snapshot contains them."""
+    """Yields the items of a frame; omits compacted entries, since the snapshot contains them."""
     header = frame.header
     compacted = bool(header.count) and header.last_position <= compacted_position
     sizes = {"offset": header.offset, "entries": header.count, "size_bytes": header.length, "chain": header.chain}

@@ -52,7 +52,7 @@ def restore(backup: str, folder: str, witness: str | None = None, disk: Disk | N
 
 
 def _restore(disk: Disk, copied: Copied, source: Path, begun: Path) -> tuple[Restored, WitnessRecord]:
-    """Copies and verifies one ledger under a new id; returns it and the record for its witness."""
+    """Copies and verifies one ledger under a new id; returns the ledger and the record for its witness."""
     nowhere = begun / copied.namespace / "witness"
     paths = LedgerPaths(copied.namespace, source / copied.namespace, nowhere, copied.ledger)
     copy_ledger(disk, paths, copied.end, begun / copied.namespace)
@@ -69,7 +69,7 @@ def _restore(disk: Disk, copied: Copied, source: Path, begun: Path) -> tuple[Res
 
 
 def _name(data: DataDir, begun: Path, whole: list[tuple[Restored, WitnessRecord]]) -> None:
-    """Writes the witness first: the folder must never list a ledger that its witness does not."""
+    """Writes the witness before the data folder's list, which must never name a ledger that the witness does not."""
     make_folders(data.disk, data.witness)
     for one, seen in whole:
         create_witness(data.disk, witness_path(data.witness, one.namespace), seen.ledger, seen.epoch, seen.end)
@@ -81,7 +81,9 @@ def _name(data: DataDir, begun: Path, whole: list[tuple[Restored, WitnessRecord]
 
 
 def _take_back(data: DataDir, begun: Path, copies: list[Copied]) -> None:
-    """Removes everything this restore created, so that it can be retried; no data folder was created yet."""
+    """Removes everything this restore created, so that it can be retried;
+    it has not yet renamed its copy to the data folder.
+    """
     shutil.rmtree(begun, ignore_errors=True)
     if not data.root.exists() or not any(data.root.iterdir()):
         for path in (data.witness / LIST_NAME, *(witness_path(data.witness, one.namespace) for one in copies)):

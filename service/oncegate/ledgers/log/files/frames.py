@@ -116,7 +116,7 @@ def decode_header(ledger: bytes, segment: int, data: bytes | memoryview, offset:
 
 
 class Compacted(msgspec.Struct, frozen=True, array_like=True, tag=5):
-    """A compaction: the entries up to `position` are replaced by those at `state`, and segments before `segment` are
+    """A compaction: the snapshot at `state` replaces the entries up to `position`; segments before `segment` are
     unneeded.
 
     `ledger`, `chain`: of the ledger position at `position`. `first_position`, `previous_chain`: as in the header of

@@ -74,7 +74,7 @@ class Garbage:
                 self._readers -= 1
 
     def add(self, paths: list[Path], needed_segment: int = 0) -> None:
-        """Schedules files that no durable frame names, and all segments before `needed_segment`."""
+        """Schedules the removal of files that no durable frame names, and of all segments before `needed_segment`."""
         self._paths += paths
         self._needed = max(self._needed, needed_segment)
 

@@ -138,7 +138,7 @@ class OutputWriter:
         self._before.clear()
 
     def forget(self, files: Iterable[tuple[int, int]]) -> list[Path]:
-        """Closes files that no durable frame names any more; returns their paths."""
+        """Closes files that no durable frame still names; returns the paths of these files."""
         gone = set(files)
         for name in [name for name, stream in self._streams.items() if stream.file in gone]:
             self._close(name)
@@ -177,7 +177,7 @@ class RangeCounts:
 
 
 def located(file: tuple[int, int], offset: int, data: bytes | memoryview, sha256: bytes | None = None) -> Location:
-    """Returns the location of a range at `offset`; computes the SHA-256 of `data` unless it is passed."""
+    """Returns the location of a range at `offset`; computes the SHA-256 of `data` unless the caller passes it."""
     return Location(*file, offset, len(data), sha256 or hashlib.sha256(data).digest())
 
 

@@ -151,7 +151,7 @@ class Walk:
         return Frame(segment, header, body)
 
     def _require_torn(self, segment: SegmentHeader, data: bytes, at: int) -> None:
-        """Raises LedgerDamaged unless the bytes from `at` on can belong to a single unacknowledged append."""
+        """Raises LedgerDamaged unless all bytes from offset `at` can belong to a single unacknowledged append."""
         header = decode_header(segment.ledger, segment.segment, data, at)
         if header is not None and data[header.end :].strip(b"\0"):
             raise self._damaged(at, "is bad, and more was written behind it")

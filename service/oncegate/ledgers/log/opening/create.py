@@ -40,7 +40,7 @@ def make_ledger(disk: Disk, root: Path, witness: Path, namespace: str, key: byte
 
 
 def _never_used(disk: Disk, folder: Path) -> bytes | None:
-    """Returns the id of a ledger that was completely created but never listed; None if the folder does not exist."""
+    """Returns the id of a ledger that was completely created but never listed, or None if its folder does not exist."""
     if not folder.exists():
         return None
     first = segment_path(folder / SHARD_NAME, 1)

@@ -261,7 +261,7 @@ def mark_at(disk: Disk, shard: Path, extent: Extent, position: int) -> Mark:
 
 
 def _frames(disk: Disk, shard: Path, extent: Extent, from_position: int) -> Iterator[Frame]:
-    """Yields the frames that hold entries at or after a position."""
+    """Yields the frames with entries at or after a position."""
     firsts = [header.first_position for header in extent.headers]
     first = extent.headers[max(0, bisect_right(firsts, from_position) - 1)].segment
     for frame in Walk(disk, shard, first_segment=first, stop=extent.end):

@@ -43,7 +43,7 @@ def frame_mark(frame: Frame) -> Mark:
 
 
 class Scan:
-    """The state of a ledger, built from its frames. Complete once `over` was exhausted without LedgerDamaged.
+    """Replay state of a log ledger, built from its frames. Complete once `over` was exhausted without LedgerDamaged.
 
     `mark`: ledger position of the last entry, or None. `named`: every output file that a frame ever named.
     """
@@ -181,7 +181,7 @@ async def read_ahead(
 async def _leave(
     ahead: "deque[asyncio.Future[Batch[T] | None]]", batches: Generator[Batch[T], None, None], thread: Executor
 ) -> None:
-    """Aborts a read-ahead; waits for the batch that the thread is reading."""
+    """Aborts a read-ahead, and waits until the thread has read its current batch."""
     for waiting in ahead:
         waiting.cancel()
     try:

@@ -81,7 +81,7 @@ async def open_place(
 
 
 async def _read(link: Link, place: RedisPlace, head: Head, seen: End | None, warm: Fold | None) -> Fold:
-    """Replays all frames, and verifies the result against head and rollback check.
+    """Replays all frames, and verifies the result against the head and the rollback check.
 
     Raises LedgerDamaged, Refused, Unreachable, Lost.
     """
