@@ -53,7 +53,7 @@ class FakeClock:
 
 
 class TurnedLoop(asyncio.SelectorEventLoop):
-    """An event loop whose clock stops at `now_s` until `turn`. Sockets and threads run, timers wait.
+    """An event loop whose clock advances only by `turn`. Sockets and threads run, timers wait.
 
     Everything that `oncegate.clock` reads uses it, and so do asyncio's timeouts and timers, including those of
     libraries.
@@ -78,7 +78,7 @@ class TurnedLoop(asyncio.SelectorEventLoop):
 
 
 def turned_loop() -> TurnedLoop:
-    """Returns the running loop. Raises AssertionError if its clock is not a turned one."""
+    """Returns the running event loop. Raises AssertionError unless it is a `TurnedLoop`."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, TurnedLoop), "run this in a TurnedLoop"
     return loop

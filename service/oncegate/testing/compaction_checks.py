@@ -125,7 +125,7 @@ async def outputs_outlive_a_compaction(under_test: LedgersUnderTest) -> None:
 
 
 async def _publishes(ledger: Ledger, first_offset: int, number: int) -> bool:
-    """Returns whether publishing the range succeeds, i.e. whether the range still waits for publication."""
+    """Returns whether publishing the range succeeds, which shows that the range still waited for publication."""
     try:
         await ledger.append([b"published"], [publish(first_offset, number)])
     except ValueError:

@@ -270,7 +270,7 @@ async def a_replay_may_be_left_early(under_test: LedgersUnderTest) -> None:
 
 
 async def its_owner_is_known_at_any_time(under_test: LedgersUnderTest) -> None:
-    """Checks `require_owner`, from the loop and from a thread, and the end of a closed ledger."""
+    """Checks `require_owner`, called in the event loop and in a thread, and the error of a closed ledger."""
     async with opened_at(under_test) as opened:
         opened.require_owner()
         await asyncio.to_thread(opened.require_owner)

@@ -157,7 +157,7 @@ async def a_trim_is_part_of_its_append(under_test: LedgersUnderTest) -> None:
 
 
 async def fetches_are_bounded_in_bytes(under_test: LedgersUnderTest) -> None:
-    """Checks that a fetch stops after the range that reaches its bound."""
+    """Checks that a fetch stops after the range that reaches its limit in bytes."""
     ranges = [range_of(number, 2) for number in range(1, 5)]
     size_bytes = len(ranges[0].data)
     async with opened_at(under_test) as opened:

@@ -98,14 +98,14 @@ class ServesUnpublishedRows(Broken):
 
 
 class ForgetsWhatWasPublished(Broken):
-    """Keeps entries but loses the publication of ranges: half a commit."""
+    """Keeps the entries of an append but loses its publications: half a commit."""
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
         return await self.good.append(entries, [o for o in outputs if not isinstance(o, PublishRanges)])
 
 
 class AcceptsAnOldEpoch(Broken):
-    """Lets a fenced owner write through its successor."""
+    """Lets a fenced owner write, by forwarding its appends to its successor."""
 
     newest: Ledger | None = None
 
@@ -137,7 +137,7 @@ class TrimsApart(Broken):
 
 
 class FetchesWithoutBound(Broken):
-    """Returns more bytes than requested."""
+    """Returns more bytes from a fetch than were requested."""
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
         return await super().fetch(topic, partition, offset, max_rows, 1 << 60)

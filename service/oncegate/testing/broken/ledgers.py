@@ -59,7 +59,7 @@ class TakesAnyNameOfARun(Broken):
 
 
 class DeletesNothing(Broken):
-    """Keeps deleted namespaces under their names."""
+    """Keeps deleted namespaces available under their names."""
 
 
 # Each broken ledger, and the check that must catch it.
