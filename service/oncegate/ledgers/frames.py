@@ -89,7 +89,7 @@ AnyChange = CatalogChange | Owned | Compacted | Sent
 
 
 class Body(msgspec.Struct, frozen=True, array_like=True):
-    """The body of a frame: the entries of one append and the changes of its outputs."""
+    """The body of a frame: the entries of one append and its output changes."""
 
     entries: Sequence[bytes]
     changes: Sequence[AnyChange]

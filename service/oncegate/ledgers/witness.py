@@ -49,7 +49,7 @@ class WitnessRecord:
     end: End
 
     def encode(self) -> bytes:
-        """Returns the slot's bytes, with their check."""
+        """Encodes the slot, with its checksum."""
         end = self.end
         numbers = (end.segment, end.offset, end.position, end.chain)
         raw = _SLOT.pack(_MAGIC, self.serial, self.ledger, self.epoch, *numbers, bytes(16))[:-16]
@@ -57,7 +57,7 @@ class WitnessRecord:
 
     @classmethod
     def decode(cls, raw: bytes) -> "WitnessRecord | None":
-        """Decodes a slot; returns None if its check fails."""
+        """Decodes a slot; returns None if its checksum is wrong."""
         if len(raw) < _SLOT.size or hashlib.sha256(raw[: _SLOT.size - 16]).digest()[:16] != raw[_SLOT.size - 16 :]:
             return None
         magic, serial, ledger, epoch, *numbers, _ = _SLOT.unpack(raw)

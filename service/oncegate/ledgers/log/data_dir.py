@@ -140,7 +140,7 @@ class DataDir:
         return kept
 
     def _kept(self, ledgers: dict[str, bytes]) -> dict[str, bytes]:
-        """Filters out deleted ledgers."""
+        """Returns `ledgers` without those that were deleted."""
         return {name: ledger for name, ledger in ledgers.items() if not is_deleted(self.root, name, ledger)}
 
     def _begin(self) -> None:
@@ -253,7 +253,7 @@ class DataDir:
                 raise BadRequest(f"{self.shown} would lie in {folder}, which has ledgers of its own; name another")
 
     def chosen(self, only: str | None) -> list[str]:
-        """Returns the namespaces that a command covers, sorted: all listed ones, or `only`. Raises NotFound: not
+        """Returns the namespaces that a command covers, sorted: all listed namespaces, or `only`. Raises NotFound: not
         listed.
         """
         if only is None:
@@ -304,7 +304,9 @@ class DataDir:
             lock.require()
 
     def whole_paths(self, namespace: str) -> LedgerPaths:
-        """Returns the paths of a ledger. Raises NotFound; LedgerDamaged if its folder is gone."""
+        """Returns the paths of a ledger whose folder must exist. Raises NotFound;
+        LedgerDamaged if the folder is gone.
+        """
         paths = self.paths(namespace)
         if not self._is_there(namespace):
             ask = f"DELETE /v1/namespaces/{namespace}?confirm={namespace}"
@@ -312,7 +314,7 @@ class DataDir:
         return paths
 
     def paths(self, namespace: str) -> LedgerPaths:
-        """Returns the paths of a ledger. Raises NotFound."""
+        """Returns the paths of a listed ledger, whose files need not exist. Raises NotFound."""
         if namespace not in self.ledgers:
             raise NotFound(f"namespace {namespace} does not exist; PUT /v1/namespaces/{namespace} creates it")
         path = witness_path(self.witness, namespace)

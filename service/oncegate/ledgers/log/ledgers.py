@@ -170,7 +170,7 @@ class LogLedgers:
                 task.add_done_callback(self._keeping.discard)
 
     async def _look(self) -> None:
-        """Checks periodically that the folders still exist, for ledgers without appends; one check at a time."""
+        """Checks periodically that the folders of open ledgers still exist, which idle ledgers would not notice."""
         loop = asyncio.get_running_loop()
         while True:
             await sleep_s(LOOK_S)

@@ -72,7 +72,7 @@ class FolderLock:
 
 
 def _owner(path: Path) -> str:
-    """Returns e.g. `process 4711 (since 10:02)`, or `another process` when `OWNER` is unreadable."""
+    """Describes the owner, as in `process 4711 (since 10:02)`, or as `another process` if `OWNER` is unreadable."""
     try:
         pid, since_s = (path / OWNER_NAME).read_text().split()
         since = datetime.fromtimestamp(int(since_s), UTC).astimezone()

@@ -61,7 +61,8 @@ class LogWriter:
         self._end = end
 
     def write(self, entries: list[bytes], plan: list[CatalogChange], ranges: list[WriteRange]) -> list[CatalogChange]:
-        """Writes one append: 1. output files, synced. 2. The frame, synced. 3. The witness, not synced.
+        """Writes one append: first (1) its output files, synced, then (2) the frame, synced, then (3) the witness,
+        not synced.
 
         Returns the plan with the locations of its ranges. The caller acknowledges the append after this returns. A
         crash between 1 and 2 leaves bytes that no frame names.
@@ -152,7 +153,9 @@ class LogWriter:
 
     @contextmanager
     def _known_end(self, *, beside: bool = False) -> Iterator[None]:
-        """Converts errors. A full disk raises LedgerFull: nothing was written. Any other error ends the ledger."""
+        """Converts write errors: a full disk raises LedgerFull (nothing was written);
+        any other error ends the ledger.
+        """
         try:
             yield
         except NoRoom as error:
@@ -223,7 +226,7 @@ class SegmentChain:
         self._headers.append(header)
 
     def adopt(self, compacted: Compacted) -> Compacted | None:
-        """Applies a compaction whose frame is durable; returns the previous one."""
+        """Applies a compaction whose frame is durable; returns the previous compaction."""
         old, self._compacted = self._compacted, compacted
         self._headers = [header for header in self._headers if header.segment >= compacted.segment]
         return old

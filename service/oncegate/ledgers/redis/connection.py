@@ -70,7 +70,9 @@ class Lost(ConnectionError):
 
 
 def unusable(address: Address, error: OSError) -> LedgerDown:
-    """Returns the error for a server that cannot be reached or must not hold a ledger; the URL is in its text once."""
+    """Returns the error for a server that cannot be reached or must not hold a ledger;
+    the error's text contains the URL once.
+    """
     said = str(error).removeprefix(address.shown).removeprefix(":").strip()
     return LedgerDown(f"{address.shown} cannot be used now: {said}")
 
@@ -99,7 +101,7 @@ class Link:
         return self._connection is not None
 
     async def connect(self) -> Server:
-        """Connects if necessary, and returns the server's description. Raises Unreachable."""
+        """Connects if necessary; returns the server's answers to INFO and CONFIG GET. Raises Unreachable."""
         async with self._one:
             return await self._connected()
 
@@ -166,7 +168,7 @@ class Link:
             return await self.run(script, keys, *arguments)
 
     async def look(self) -> Server:
-        """Refreshes and returns the server's description. Raises Unreachable, Lost."""
+        """Requests the server's answers to INFO and CONFIG GET again, and returns them. Raises Unreachable, Lost."""
         async with self._one:
             await self._connected()
             try:

@@ -25,7 +25,7 @@ class Unfit(Exception):
 
 
 class Evicts(Unfit):
-    """The server evicts keys, and may have done so already."""
+    """The server evicts keys when its memory is full, and may have done so already."""
 
 
 @dataclass(frozen=True, slots=True)

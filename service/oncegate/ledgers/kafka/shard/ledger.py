@@ -249,8 +249,9 @@ class KafkaLedger(RemoteLedger[Fold]):
             self._proved = proved
 
     async def _renew(self) -> None:
-        """Restarts a worn producer if rows were sent, which ends its open transaction:
-        that would block users' readers.
+        """Restarts a worn producer if rows were sent to users' topics.
+
+        This ends its open transaction, which would block readers of these topics.
         """
         if not (self._writer.is_worn and self._fold.sent_to):
             return

@@ -27,8 +27,9 @@ class KafkaPlace:
 
     @property
     def name(self) -> str:
-        """Returns the ledger's name in keys g/ and w/ of the list,
-        which is also the prefix of its transactional ids.
+        """Returns the ledger's name in the list's keys g/ and w/.
+
+        The name is also the prefix of the ledger's transactional ids.
         """
         return self.listed.name
 

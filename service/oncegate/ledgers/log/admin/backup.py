@@ -44,8 +44,9 @@ class Copied:
 def backup(
     folder: str, to: str, witness: str | None = None, disk: Disk | None = None, only: str | None = None
 ) -> list[Copied | Refused]:
-    """Copies every ledger of a data folder, or `only` one, with all entries acknowledged so far; a gateway may serve
-    it.
+    """Copies every ledger of a data folder, or `only` one, with all entries acknowledged so far.
+
+    A gateway may serve the folder meanwhile.
 
     Nothing that the copy needs is removed during the copy, and every byte of it is verified. A ledger that cannot be
     read is not copied: it is returned as `Refused`, and the others are copied.
@@ -141,7 +142,7 @@ def copy_ledger(disk: Disk, paths: LedgerPaths, end: End, target: Path) -> None:
 
 
 def _run(present: list[int], last: int) -> list[int]:
-    """Returns the gapless run of segments up to `last`, ascending; `last` itself may be missing."""
+    """Returns the consecutive segment numbers up to `last`, ascending; the file of `last` may be missing."""
     first = next((n for n in range(last, 0, -1) if n - 1 not in present), 1)
     return list(range(first, last + 1))
 

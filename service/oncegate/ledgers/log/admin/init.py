@@ -1,4 +1,4 @@
-"""Creation of a data folder, and acceptance of one that has lost entries."""
+"""Creation of a data folder, and acceptance of a data folder that has lost entries."""
 
 import os
 from dataclasses import replace
@@ -24,7 +24,8 @@ def init(folder: str, witness: str | None = None) -> None:
 
 
 def accept(folder: str, witness: str | None = None, only: str | None = None) -> list[str | Refused]:
-    """Accepts the ledgers in the folder, or `only` one, as they are, even if they end before their witness's record.
+    """Accepts the ledgers in the folder, or `only` one, as they are,
+    even if their witness recorded a later or different end.
 
     Returns a line for each accepted ledger, or the reason for a rejection: a ledger with internal damage stays
     unchanged.

@@ -16,7 +16,7 @@ from oncegate.ports import Replayed
 
 
 class VerifiedLedger:
-    """The entries of a verified ledger as of its verification. `mark`: its last ledger position."""
+    """The entries of a verified ledger, as they were when it was verified. `mark`: its last ledger position."""
 
     def __init__(self, disk: Disk, paths: LedgerPaths, found: Found) -> None:
         self._disk = disk

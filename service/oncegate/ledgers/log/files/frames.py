@@ -51,14 +51,14 @@ class SegmentHeader:
     previous_chain: bytes
 
     def encode(self) -> bytes:
-        """Returns the header's bytes, with their check."""
+        """Encodes the segment header, with its checksum."""
         fields = (self.segment, self.epoch, self.first_position, self.ledger, self.predecessor)
         raw = _SEGMENT.pack(_SEGMENT_MAGIC, *fields, self.key_check, self.previous_chain, bytes(16))[:-16]
         return (raw + hashlib.sha256(raw).digest()[:16]).ljust(BLOCK_BYTES, b"\0")
 
     @classmethod
     def decode(cls, block: bytes) -> "SegmentHeader | None":
-        """Decodes a header; returns None unless the block is exactly the output of `encode`."""
+        """Decodes a segment header; returns None unless the block is exactly the output of `encode`."""
         if len(block) < BLOCK_BYTES or block[:4] != _SEGMENT_MAGIC:
             return None
         _, segment, epoch, first, ledger, predecessor, check, previous, _ = _SEGMENT.unpack_from(block)
@@ -68,7 +68,9 @@ class SegmentHeader:
 
 @dataclass(frozen=True, slots=True)
 class FrameHeader:
-    """The header of a frame at `offset` of its segment: body length, entries, and the chain before and after it."""
+    """The header of a frame at `offset` of its segment: body length, entries,
+    and the hash chain before and after it.
+    """
 
     offset: int
     length: int
@@ -98,14 +100,14 @@ def _header_check(ledger: bytes, segment: int, offset: int, raw: bytes) -> bytes
 
 
 def encode_header(ledger: bytes, segment: int, header: FrameHeader) -> bytes:
-    """Returns a frame header's bytes, with their check."""
+    """Encodes a frame header, with its checksum."""
     numbers = (header.length, header.first_position, header.count)
     raw = _FRAME.pack(_FRAME_MAGIC, *numbers, header.previous_chain, header.chain, bytes(8))[:-8]
     return raw + _header_check(ledger, segment, header.offset, raw)
 
 
 def decode_header(ledger: bytes, segment: int, data: bytes | memoryview, offset: int) -> FrameHeader | None:
-    """Returns the frame header at `offset`, or None if its check fails; the body is not checked."""
+    """Returns the frame header at `offset`, or None if its checksum is wrong; does not verify the body."""
     raw = bytes(data[offset : offset + _FRAME.size])
     if len(raw) < _FRAME.size or raw[:4] != _FRAME_MAGIC:
         return None
@@ -154,7 +156,7 @@ AnyChange = CatalogChange | Compacted
 
 
 class Body(msgspec.Struct, frozen=True, array_like=True):
-    """The body of a frame: the entries of one append and the changes of its outputs."""
+    """The body of a frame: the entries of one append and its output changes."""
 
     entries: Sequence[bytes]
     changes: Sequence[AnyChange]

@@ -32,7 +32,7 @@ def read_key(disk: Disk, folder: Path) -> bytes:
 
 
 def copy_key(disk: Disk, folder: Path, to: Path) -> None:
-    """Copies the key file. Raises LedgerDamaged if the source is missing or invalid."""
+    """Copies a namespace's key file. Raises LedgerDamaged if the source is missing or invalid."""
     key = read_key(disk, folder)
     replace_file(disk, to / KEY_NAME, [key, _check(b"file", key)], mode=0o600)
 

@@ -17,7 +17,9 @@ _FIRST = "oncegate ledgers 1\n"
 
 
 def read_list(disk: Disk, folder: Path) -> dict[str, bytes] | None:
-    """Returns namespace -> ledger id, or None if the folder has no list. Raises LedgerDamaged if it is invalid."""
+    """Returns the ledger id of each listed namespace, or None if the folder has no list.
+    Raises LedgerDamaged if it is invalid.
+    """
     path = folder / LIST_NAME
     if not path.exists():
         return None
@@ -30,7 +32,7 @@ def read_list(disk: Disk, folder: Path) -> dict[str, bytes] | None:
 
 
 def write_list(disk: Disk, folder: Path, ledgers: dict[str, bytes]) -> None:
-    """Replaces a folder's list of namespace -> ledger id, durably. Raises OSError."""
+    """Replaces a folder's list of namespaces and their ledger ids, durably. Raises OSError."""
     head = _FIRST + "".join(f"{name} {ledger.hex()}\n" for name, ledger in sorted(ledgers.items()))
     replace_file(disk, folder / LIST_NAME, [f"{head}check {_check(head)}".encode()])
 

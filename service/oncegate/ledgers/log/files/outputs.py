@@ -34,7 +34,7 @@ def output_path(folder: Path, file: tuple[int, int]) -> Path:
 
 
 def outputs_in(folder: Path) -> dict[tuple[int, int], Path]:
-    """Returns the output files of a folder, by epoch and counter."""
+    """Returns the output files of a folder, keyed by epoch and counter."""
     found = {path: _NAME.fullmatch(path.name) for path in folder.iterdir()}
     return {(int(match[1]), int(match[2])): path for path, match in found.items() if match}
 
@@ -182,7 +182,7 @@ def located(file: tuple[int, int], offset: int, data: bytes | memoryview, sha256
 
 
 def read_range(disk: Disk, folder: Path, location: Location) -> bytes:
-    """Returns the verified bytes of a range. Raises LedgerDamaged; FileNotFoundError when the file is gone."""
+    """Reads and verifies a range. Raises LedgerDamaged; FileNotFoundError if the file is gone."""
     path = output_path(folder, location.file)
     data = disk.read(path, location.offset, location.length)
     if len(data) != location.length or hashlib.sha256(data).digest() != location.sha256:
@@ -194,7 +194,7 @@ def read_range(disk: Disk, folder: Path, location: Location) -> bytes:
 
 
 def require_range(disk: Disk, folder: Path, location: Location) -> bytes:
-    """Returns the verified bytes of a range. Raises LedgerDamaged, also when the file is gone."""
+    """Reads and verifies a range whose file must exist. Raises LedgerDamaged, also if the file is gone."""
     try:
         return read_range(disk, folder, location)
     except FileNotFoundError as error:
@@ -218,7 +218,7 @@ def read_ranges(disk: Disk, folder: Path, locations: Iterable[Location]) -> Iter
 
 
 def require_reach(disk: Disk, folder: Path, locations: Iterable[Location]) -> None:
-    """Raises LedgerDamaged unless every named file exists and reaches the end of its last named range."""
+    """Raises LedgerDamaged unless every file named by a location exists and reaches the end of its last range."""
     ends: dict[tuple[int, int], int] = {}
     for location in locations:
         ends[location.file] = max(ends.get(location.file, 0), location.end)

@@ -217,7 +217,7 @@ class SegmentWriter:
         return self.end.offset + padded(FRAME_HEADER_BYTES + body_bytes)
 
     def next_header(self) -> SegmentHeader:
-        """Returns the header of the following segment."""
+        """Returns the header for the segment that follows."""
         return replace(
             self.header,
             segment=self.header.segment + 1,

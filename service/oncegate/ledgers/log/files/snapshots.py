@@ -17,7 +17,8 @@ from oncegate.ledgers.snapshot_pieces import decode_piece, encode_piece
 
 
 class SnapshotWriter:
-    """The writer of a new output file. Each piece is synced separately, so a concurrent append waits for one at most.
+    """The writer of a snapshot, in a new output file. Each piece is synced separately,
+    so a concurrent append waits for one at most.
 
     All methods block. The file gets its name only when complete; after a crash the next opening removes the temporary
     file instead of moving it aside.
@@ -67,7 +68,8 @@ class SnapshotWriter:
 
 @contextmanager
 def _room(disk: Disk, path: Path) -> Iterator[None]:
-    """Converts a full disk to NoRoom and removes the file. Not used around syncs, after which the file's state is
+    """Converts the error of a full disk to NoRoom, and removes the file.
+    Not used around syncs, after which the file's state is
     unknown.
     """
     try:

@@ -62,7 +62,7 @@ class LedgerPaths:
 
 @dataclass
 class Found:
-    """The result of `inspect`, all of it verified."""
+    """The result of `inspect`: the verified state of a ledger."""
 
     key: bytes
     walk: Walk
@@ -186,7 +186,9 @@ def begin_epoch(disk: Disk, paths: LedgerPaths, found: Found) -> SegmentWriter:
 
 
 def _tidy(disk: Disk, paths: LedgerPaths, found: Found, epoch: int) -> None:
-    """Performs step 7. Files that no frame names are kept: they may help to find out what was never acknowledged."""
+    """Removes unneeded files (step 7 of an opening). Files that no frame names are kept, moved aside:
+    they may help to find out what was never acknowledged.
+    """
     in_use = {needed.file for needed in found.scan.locations()}
     idle = {file: path for file, path in outputs_in(paths.outputs).items() if file not in in_use}
     with removable(paths.outputs) as free:

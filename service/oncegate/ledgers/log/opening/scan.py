@@ -1,4 +1,4 @@
-"""Applies the frames of a ledger in order, for opening and for `dump`; also the read-ahead thread for entries.
+"""Applies the frames of a ledger in order, for an opening or a dump, and reads entries ahead in a thread.
 
 A ledger whose first segments were compacted begins where its last `Compacted` names: exactly that segment, first
 position and chain. Earlier segments that still exist were kept by a crash or a backup.
@@ -38,7 +38,7 @@ def frame_body(frame: Frame) -> Body:
 
 
 def frame_mark(frame: Frame) -> Mark:
-    """Returns the ledger position of a frame's last entry."""
+    """Returns the ledger position (ledger id, position and hash chain) of a frame's last entry."""
     return Mark(frame.segment.ledger, frame.header.last_position, frame.header.chain[:8])
 
 

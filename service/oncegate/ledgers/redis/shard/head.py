@@ -78,7 +78,7 @@ _FIELDS = ("ledger", "fence", "holder", "serial", "position", "chain")
 
 
 async def read_head(link: Link, place: RedisPlace) -> Head:
-    """Returns the current head. Raises LedgerDamaged: missing, or another ledger's; Refused, Unreachable, Lost."""
+    """Reads the current head. Raises LedgerDamaged: missing, or another ledger's; Refused, Unreachable, Lost."""
     ledger, fence, holder, serial, position, chain = await link.ask("HMGET", place.head, *_FIELDS)
     if ledger is None:
         raise gone(place)

@@ -48,14 +48,14 @@ class RedisLedger(RemoteLedger[Fold]):
         return self._fence
 
     def durability(self) -> str:
-        """Describes the durability of appends, from the server's last description."""
+        """Describes the durability of appends, according to the server's last INFO and CONFIG GET."""
         server, address = self._reading.server, self._place.address
         unseen = "; NO WITNESS: what the server loses while this gateway does not run is seen by nobody"
         durability = "" if server is None else server.durability(address.wait_replicas)
         return durability + unseen * address.no_witness
 
     def free_bytes(self) -> tuple[int, int]:
-        """Returns the server's free and total memory, from its last description."""
+        """Returns the server's free and total memory in bytes, according to its last INFO."""
         server = self._reading.server
         return (1, 1) if server is None else server.room_bytes
 
