@@ -1,4 +1,4 @@
-"""Appends groups of changes to the ledger, one append at a time; answers wait for their entry.
+"""Appends groups of changes to the ledger, one append at a time; each answer waits until its entry is durable.
 
 A group is closed when the previous append returns. `core.lifecycle.ENDS` is the table of how an append can end, and of
 the error for callers in flight and waiting. When the ledger refuses one change of a group, `ChangeQueue` finds it.
@@ -29,16 +29,17 @@ _IN_DOUBT = "the ledger ended during an append; whether this was written is unkn
 
 
 class BetweenAppends(Protocol):
-    """Work that runs between two appends, one turn at a time. No append is in flight when a turn begins."""
+    """Background work that runs between two appends, one turn at a time. No append is in flight when a turn begins."""
 
     def due_ms(self) -> int | None:
-        """Returns the milliseconds until the next turn is due; 0 or less: now; None: not before `GroupCommit.wake`."""
+        """Returns the milliseconds until the next turn is due; 0 or less means now, None means not before
+        `GroupCommit.wake`."""
 
     async def turn(self) -> None:
-        """Does a few milliseconds of work; may call `append_all` or `append_next`. Must not raise."""
+        """Works for a few milliseconds; may call `append_all` or `append_next`. Must not raise."""
 
     async def stop(self) -> None:
-        """Stops the work, as no append will follow; returns once nothing of it is running."""
+        """Stops the work, because no append will follow; returns once no part of the work is running."""
 
 
 class GroupCommit:
@@ -97,11 +98,12 @@ class GroupCommit:
 
     @property
     def queued(self) -> tuple[int, int]:
-        """Returns (changes queued for the next append, answers waiting for one to end)."""
+        """Returns the number of changes queued for the next append, and of answers that wait for an append to end."""
         return len(self._queue.changes), len(self._waiters)
 
     def check(self, *, ends: bool = False) -> None:
-        """Raises LedgerFull, the ledger's end or the reason for the shutdown, if nothing can be written now.
+        """Raises LedgerFull, the error that ended the ledger, or the reason for the shutdown, if nothing can be written
+        now.
 
         ends: the entry completes or releases something, so it may use the reserved disk space.
         """
@@ -119,7 +121,8 @@ class GroupCommit:
         undo: Callable[[], None],
         settle: Callable[[], None],
     ) -> int:
-        """Queues entries that the index has applied, from `next_position` on; returns their last position.
+        """Queues entries that the index has applied; they get the positions from `next_position`. Returns the last
+        position.
 
         Neither list may be changed afterwards.
         """
@@ -143,7 +146,8 @@ class GroupCommit:
         await waiter
 
     def wait(self, position: int, waiter: "asyncio.Future[None]", span: TraceSpan | None = None) -> None:
-        """Resolves `waiter` as `durable(position)` would end; `span` is the span of the waiting request."""
+        """Resolves the future `waiter` with the outcome of `durable(position)`; `span` is the span of the waiting
+        request."""
         if self.end.ending is not None and (ending := self.ending()) is not None:
             is_in_doubt = position <= (self._in_doubt_to or 0)
             waiter.set_exception(LedgerDown(_IN_DOUBT) if is_in_doubt else ending.again())
@@ -162,7 +166,7 @@ class GroupCommit:
         return self._begun + 1
 
     async def owned(self, since: int) -> None:
-        """Waits for an append that began when `next_append` was `since` or later, if only appends detect a newer owner.
+        """Waits for an append that began at or after position `since`, if only appends detect a newer owner.
 
         An owner that was superseded while it was suspended thus finds out before it answers from stale memory. Raises
         as `durable`.
@@ -171,7 +175,8 @@ class GroupCommit:
             await self.durable(self._proof(since))
 
     def _proof(self, since: int) -> int:
-        """Returns the position to wait for: `since` if it is queued already, else that of a new probe."""
+        """Returns the position to wait for: `since` if that position is already queued, otherwise the position of a new
+        probe."""
         if self.next_position > since:
             return since
         return self.probe()
@@ -239,7 +244,7 @@ class GroupCommit:
             woken.cancel()
 
     def wake(self) -> None:
-        """Makes `run` check again whether work between appends is due."""
+        """Wakes `run`, which checks again whether work between appends is due."""
         self._wake.set()
 
     @property
@@ -247,7 +252,7 @@ class GroupCommit:
         return self._queue.fits_one_group
 
     async def append_all(self) -> None:
-        """Appends everything queued as one group; for work between appends, and only if `fits_one_group`."""
+        """Appends all queued changes as one group. Called by work between appends, only if `fits_one_group`."""
         if self._queue.changes:
             await self._append(self._queue.take_all())
 
@@ -294,15 +299,16 @@ class GroupCommit:
         self._waiters.release(mark.position)
 
     def _refuse(self, group: list[Change], error: LedgerFull) -> None:
-        """Undoes everything that is not durable, since nothing was written, and begins the full state."""
+        """Undoes all changes that are not durable, since the full ledger wrote none of them, and begins the full
+        state."""
         self._counts.add(APPENDS_REFUSED)
         self._undo(group)
         self.room.begin_full(error)
         self._waiters.fail(self.room.refusal)
 
     def _refuse_part(self, group: list[Change], error: AppendRefused) -> None:
-        """Queues a refused group again, to be appended in smaller parts; a lone change is undone, and its submitter
-        gets the refusal."""
+        """Queues a refused group again, to be appended in smaller parts. A refused single change is undone, and its
+        submitter gets the refusal."""
         self._counts.add(APPENDS_REFUSED)
         if len(group) > 1:
             self._begun = self.mark.position
@@ -322,8 +328,8 @@ class GroupCommit:
         self._begun = self.mark.position
 
     def ending(self) -> Ending | None:
-        """Returns how the ledger ended, and reports it to waiting callers the first time; None: it has not, or was
-        closed."""
+        """Returns how the ledger ended, and reports this to waiting callers the first time; None if it has not ended or
+        was closed."""
         ending = self.end.ending
         if ending is None or ending.event is Event.STOPPED:
             return None
@@ -332,12 +338,13 @@ class GroupCommit:
         return ending
 
     def write_end(self, event: Event, error: OncegateError) -> None:
-        """Records the ledger's end, unless it has ended already, and reports it to waiting callers at once."""
+        """Records the ledger's end, unless the ledger has ended already, and reports the end to waiting callers at
+        once."""
         self.end.write(event, error)
         self.ending()
 
     def _report(self, ending: Ending) -> None:
-        """Fails all waiting callers as `ENDS` lists for the event, and makes `run` return."""
+        """Fails all waiting callers with the outcomes that `ENDS` defines for the event, and makes `run` return."""
         event, error = ending
         outcome = ENDS[event].effect
         self._in_doubt_to = 0

@@ -1,4 +1,5 @@
-"""Records decisions in the index and queues them for the ledger; all use cases of a shard share one journal."""
+"""Applies decisions to the index and queues their entries for the ledger; all use cases of a shard share one
+journal."""
 
 import secrets
 from collections.abc import Callable, Sequence
@@ -58,17 +59,19 @@ class Journal:
         return self.group_commit.submit(bodies, outputs, *self._apply_all(position, entries, now_ms))
 
     def position_of(self, number: int) -> int:
-        """Returns the position that the n-th of the next recorded entries will get, counted from 0."""
+        """Returns the position that the n-th (0-based) of the next recorded entries will get."""
         return self.group_commit.next_position + number
 
     def times(self, made_ms: NDArray[np.uint64] | None) -> IdTimes:
-        """Returns the creation times of ids and the time before which they are stale; `NO_TIMES` if they carry none."""
+        """Returns the creation times of ids and the time before which ids are stale; `NO_TIMES` if the ids carry no
+        time."""
         settings = self.index.settings.in_force
         past = 0 if made_ms is None else past_ms(settings.horizon_ms, settings.known_from_ms, self.wall_ms())
         return NO_TIMES if made_ms is None or not past else IdTimes(made_ms, past)
 
     def record_together(self, claims: Sequence[Claimed], made_ms: NDArray[np.uint64] | None) -> tuple[ClaimBatch, int]:
-        """Decides on new claims and records those granted, as one change; each claim has all its ids as `fresh`.
+        """Decides on new claims and records the granted ones, as one change; all ids of each claim are passed as
+        `fresh`.
 
         made_ms: creation times of all their ids, concatenated by claim; None: the ids carry no time.
 
@@ -89,7 +92,8 @@ class Journal:
         return claim_batch, first
 
     def _apply_all(self, position: int, entries: Sequence[Entry], now_ms: int) -> tuple[Undo, Undo]:
-        """Applies all entries or none; returns the functions that undo and settle them."""
+        """Applies all entries or none; returns the functions that undo the entries and that finalize them once
+        durable."""
         changes: list[tuple[Undo, Undo]] = []
 
         def undo() -> None:

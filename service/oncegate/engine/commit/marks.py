@@ -1,4 +1,5 @@
-"""Remembers every ledger position that was issued, in 16 bytes each, to check those that clients bring back.
+"""Remembers every ledger position that was sent to clients, in 16 bytes each, to check the positions that clients send
+back.
 
 Positions below the last compaction are dropped. For these, only the fact that the ledger is past them is known.
 """
@@ -48,14 +49,15 @@ class Marks:
             self._chains.append(int.from_bytes(mark.chain, "little"))
 
     def compacted(self, position: int) -> None:
-        """Drops the marks below `position`, whose entries a snapshot replaced; `require` accepts any mark below it from
-        now on."""
+        """Drops the marks below `position`, whose entries a snapshot replaced; from then on `require` accepts any mark
+        below `position`."""
         at = bisect_left(self._positions, position)
         del self._positions[:at], self._chains[:at]
         self._compacted = position
 
     def is_of_predecessor(self, mark: Mark) -> bool:
-        """Returns whether the mark carries an id that this ledger has given up: an operator accepted the loss since."""
+        """Returns whether the mark carries a former id of this ledger: an operator has accepted a loss of entries
+        since."""
         return mark.ledger in self._predecessors
 
     def holds(self, mark: Mark) -> bool:

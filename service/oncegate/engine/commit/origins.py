@@ -1,4 +1,4 @@
-"""Names the writer of rows in topics elsewhere, for the headers of their records.
+"""Names the writer of rows in external topics, for the headers of their records.
 
 producer                                      epoch               sequence
 producer:NAME                                 the producer's      the source's own
@@ -26,7 +26,7 @@ _EPOCHS = 1 << 64
 
 
 def of_batch(namespace: str, name: Name, first: int = 0) -> Origin:
-    """Returns the origin of a named batch's rows; `first`: how many rows of the batch precede these."""
+    """Returns the origin of a named batch's rows; `first` is the number of rows of the batch that precede these."""
     named = [name.app, name.topic, name.write_id]
     epoch = int(name.version) if _NUMBER.fullmatch(name.version) else _EPOCHS
     if epoch >= _EPOCHS:

@@ -25,7 +25,8 @@ REMEMBERED = 16_384
 
 
 class Places:
-    """A reader of log entries that adds offsets to the known firsts of duplicates. Entries are read one at a time.
+    """A reader of log entries that adds row offsets to what the index knows about the first writes of duplicates.
+    Entries are read one at a time.
 
     elsewhere: rows are in topics that are not the ledger's own. Their offsets are beside the entries (`RowPlaces`);
     those that the index counts are not valid there.
@@ -41,7 +42,7 @@ class Places:
         self._ranges = 0
 
     def remember(self, position: int, places: RowPlaces) -> None:
-        """Keeps in memory where a durable entry, or the call that it completed, wrote its rows."""
+        """Keeps in memory the offsets of the rows that a durable entry, or the call completed by it, wrote."""
         if places.is_known():
             self._newest[position] = places.ranges
             self._ranges += len(places.ranges)
@@ -125,15 +126,16 @@ class Places:
 
 
 async def _first(batches: AsyncGenerator[Sequence[Replayed], None], position: int) -> Replayed | None:
-    """Returns the first replayed entry if it is at `position`; otherwise a snapshot has replaced that entry, and the
-    result is None."""
+    """Returns the first replayed entry if its position is `position`; otherwise None, because a snapshot has replaced
+    the entry."""
     async for batch in batches:
         return batch[0] if batch[0].position == position else None
     return None
 
 
 def place(located: Located, at: I64, places: RowPlaces, rows: I64) -> None:
-    """Writes the places of entry rows `rows` into `located` at the indices `at`; unknown places leave it unchanged."""
+    """Writes the offsets of an entry's rows `rows` into `located` at the indices `at`; leaves `located` unchanged where
+    an offset is unknown."""
     if (of_rows := places.of_rows()) is None:
         return
     ranges, offsets = of_rows

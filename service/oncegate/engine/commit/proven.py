@@ -1,4 +1,5 @@
-"""Delays answers until the entries they depend on are durable, and until no newer owner can have the ledger.
+"""Delays answers until the entries that they depend on are durable and this gateway has proven that it still owns the
+ledger.
 
 Shadow mode is applied here too: an answer is translated before it waits.
 """
@@ -95,7 +96,7 @@ async def _traced(name: str, answer: Coroutine[Any, Any, R]) -> R:
 
 
 def _stays_true(answer: object) -> bool:
-    """Returns whether an answer holds under any owner: duplicate and stale ids stay so, a BUSY one is asked again."""
+    """Returns whether an answer holds under any owner: DUPLICATE and STALE are permanent, and a caller retries BUSY."""
     # Answers about lanes have waited already, as `core.direct.ASK` requires.
     if isinstance(answer, LaneAnswer):
         return True

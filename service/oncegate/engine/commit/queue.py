@@ -23,7 +23,7 @@ GROUP_BYTES_MAX = 64 << 20
 
 @dataclass(slots=True)
 class Change:
-    """The result of one decision: its entries, its outputs, and the functions that undo or settle it in the index.
+    """The result of one decision: its entries, its outputs, and the functions that undo or finalize it in the index.
 
     submitter: the task that waits for it; None if several tasks or none wait.
     """
@@ -36,7 +36,7 @@ class Change:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the entries, of new outputs' data, and of waiting outputs that are sent."""
+        """The bytes of the entries, of the data of new outputs, and of staged outputs that this change sends."""
         outputs = sum(map(_bytes_of, self.outputs)) if self.outputs else 0
         return sum(map(len, self.entries)) + outputs
 
@@ -101,7 +101,8 @@ class ChangeQueue:
         self._next = max(1, named[0] if named else len(group) // 2)
 
     def taken(self, changes: int) -> None:
-        """Records that the first `changes` of the queue are durable; the rejected change is among the rest."""
+        """Records that the first `changes` changes of the queue are durable; the rejected change is among the
+        others."""
         self._suspects = max(0, self._suspects - changes)
         self._next = max(1, self._suspects // 2)
 
@@ -171,7 +172,7 @@ class Waiters:
         culprit: "asyncio.Task[Any] | None" = None,
         refusal: OncegateError | None = None,
     ) -> None:
-        """Fails all futures with `error`; those of the task `culprit` get `refusal` instead."""
+        """Fails all futures with `error`, except that futures of the task `culprit` fail with `refusal`."""
         waiting, self._waiting, self.traced = self._waiting, [], 0
         for waiter in waiting:
             if not waiter.future.done():

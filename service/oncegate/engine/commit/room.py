@@ -12,7 +12,7 @@ _NOTHING_WRITTEN = "; nothing was written"
 
 
 class Room:
-    """The free space of a ledger, which is full from a refused append until a probe is written.
+    """The space state of a ledger: full from the moment an append is refused until a probe is written.
 
     free_bytes: returns (free bytes beyond the reserve for completes and releases, all free bytes).
     """
@@ -57,14 +57,15 @@ class Room:
         self.when_full(None)
 
     def due_ms(self) -> int | None:
-        """Returns the milliseconds until a probe is due; 0 or less: now; None: the ledger is not full."""
+        """Returns the milliseconds until a probe is due; 0 or less means now, None means that the ledger is not
+        full."""
         return None if self._full is None else self._probe_ms - self._clock.monotonic_ms()
 
     def leave_alone(self) -> None:
         self._probe_ms = self._clock.monotonic_ms() + PROBE_MS
 
     def measure(self) -> bool:
-        """Measures the free space; returns whether there is any beyond the reserve."""
+        """Measures the free space; returns whether any is left beyond the reserve."""
         free_bytes, _ = self._free_bytes()
         self._missing_bytes = 1 - free_bytes
         return free_bytes > 0
