@@ -1,4 +1,4 @@
-"""Builds runs from archives and from other runs, in a thread, piece by piece; selects the runs to merge."""
+"""Builds sorted runs of ids from archives and older runs, in a thread, piece by piece; selects the runs to merge."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +18,7 @@ _LARGER = 3
 
 
 def to_merge(sizes: Sequence[tuple[int, int]]) -> slice | None:
-    """Selects adjacent runs to merge into one; None: nothing to merge.
+    """Selects adjacent runs to merge into one; None if there is nothing to merge.
 
     `sizes`: (live ids, all ids) of each run, oldest first. A run with more than half of its ids forgotten is rewritten
     alone. At the limit of runs, the two newest are merged, with every older one that is less than three times as large
@@ -86,7 +86,7 @@ class RunBuilder:
             await asyncio.to_thread(self._files.remove, runs)
 
     async def merged(self, runs: Sequence[ColdRun], sealed: ArchiveIndex, tier_index: int) -> ColdRun | None:
-        """Merges runs into one without retired ids. Returns None if a run is damaged, and marks that run."""
+        """Merges runs into one run that omits retired ids. Returns None if a run is damaged, and marks that run."""
         numbers = [number for run in runs for number in run.archives if number in sealed.by_number]
         ids = total(sealed.by_number[number] for number in numbers)
         chunks = merge([run.run for run in runs], sealed.keep_mask())

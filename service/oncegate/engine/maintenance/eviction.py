@@ -1,4 +1,5 @@
-"""Moves old ids out of memory while the shard serves: into archives, then into runs, then out of the table.
+"""Moves old ids out of memory while the shard serves: writes them to archives, then to sorted run files, then drops
+them from the table.
 
 No step of a round changes an answer:
 
@@ -79,7 +80,7 @@ _DROPPED_AT_ONCE = 8_192
 
 
 class Eviction:
-    """The eviction of one shard: a single task on the shard's event loop, which runs until nothing is left to do."""
+    """The eviction task of one shard: a single task on the shard's event loop, which runs until no work is left."""
 
     def __init__(self, journal: Journal, outputs: Outputs, files: RunFiles, snapshotter: Snapshotter) -> None:
         self._journal = journal
@@ -106,7 +107,8 @@ class Eviction:
 
     @property
     def busy(self) -> bool:
-        """Returns whether a round is under way or unfinished; then nothing may retire and no snapshot may start.
+        """Returns whether an eviction round is under way or unfinished; until it ends, no id may retire and no snapshot
+        may start.
 
         A merge does not count: ids that retire during it are left out of the next one.
         """
@@ -128,7 +130,7 @@ class Eviction:
             await asyncio.wait({self._task})
 
     async def _bind(self, mark: Mark) -> None:
-        """Binds the runs to a ledger position that a compaction keeps; it forgets older positions."""
+        """Binds the run files to a ledger position that survives a compaction, which drops older positions."""
         if runs := self._claims.cold.runs:
             await asyncio.to_thread(self._files.bind, runs, mark)
 
@@ -224,7 +226,7 @@ class Eviction:
         return True
 
     async def _append(self, picked: Picked) -> tuple[list[tuple[Archive, U64]], OncegateError | None]:
-        """Appends the picked ids as archives; returns the durable ones, and the error that stopped the rest."""
+        """Appends the selected ids as archives; returns the durable archives, and the error that stopped the others."""
         made: list[tuple[Archive, U64]] = []
         gathered: list[Gathered] = []
         segments = len(self._claims.table.slots.base)

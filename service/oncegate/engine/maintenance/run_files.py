@@ -96,7 +96,7 @@ class RunFiles:
         self._runs.write(_BOUND, [json.dumps(bound).encode()])
 
     def _bound(self) -> set[str]:
-        """Returns the salts of the runs bound to a position in this ledger's history."""
+        """Returns the salts of the runs that are bound to a position in this ledger's history."""
         try:
             bound = json.loads(bytes(self._runs.open(_BOUND)))
             return set(bound["runs"]) if self._is_of_history(bound["mark"]) else set()
@@ -109,7 +109,7 @@ class RunFiles:
         return self.marks.holds(Mark(self.marks.ledger, int(str(position)), bytes.fromhex(str(chain))))
 
     def open_all(self, archives: Iterable[int]) -> list[ColdRun]:
-        """Opens the runs of these archives, oldest first, as far as they exist; removes all other files."""
+        """Opens the existing runs of these archives, oldest first; removes all other files."""
         missing, runs, bound = set(archives), [], self._bound()
         for name in sorted((name for name in self._runs.names() if name.endswith(".run")), reverse=True):
             run = self._open(name, bound)
@@ -124,7 +124,7 @@ class RunFiles:
         return sound
 
     def _open(self, name: str, bound: set[str]) -> ColdRun | None:
-        """Opens a run; returns None if it is unusable, of another ledger, or of a discarded history."""
+        """Opens a run; returns None if it is unusable, or belongs to a different ledger or a discarded history."""
         try:
             run = Run(self._runs.open(name), name)
             archives = tuple(number for first, last in run.meta["archives"] for number in range(first, last + 1))

@@ -20,7 +20,7 @@ COMPACT_AGAIN_MS = 60_000
 
 
 class Scheduler:
-    """The periodic work of a shard in bounded steps of at most one append each; the shard's owner calls them."""
+    """The periodic work of a shard, in bounded steps of at most one append each, which the shard's owner calls."""
 
     def __init__(self, journal: Journal, stages: StageQuota, eviction: Eviction, snapshotter: Snapshotter) -> None:
         self._journal = journal
@@ -49,7 +49,7 @@ class Scheduler:
         self._eviction.step()
 
     def retire(self) -> None:
-        """Starts the next expiry bucket, and forgets ids done or taken longer ago than the retention of ids.
+        """Starts the next expiry bucket, and forgets ids that were done or taken before the retention period.
 
         Ledger entries separate the buckets, and monotonic time measures them. Neither a changed wall clock nor a
         restart can make a gateway forget ids that may still be retried. Time in which it did not run does not count.
@@ -99,7 +99,7 @@ class Scheduler:
             self._snapshotter.compact(self.save, self._compacted)
 
     def save(self) -> Generator[list[bytes], None, None]:
-        """Encodes the index, as of the call, as entries, step by step, for `Snapshotter.compact`."""
+        """Encodes the index, as it is at the call, into entries, step by step, for `Snapshotter.compact`."""
         self._sizes = 0, self._journal.size_bytes
         return self._encoded(self._journal.index.snapshot_steps())
 
@@ -126,7 +126,7 @@ class Scheduler:
 
 
 def _kept_from(topic: TopicState, partition: PartitionState, wall_ms: int) -> int:
-    """Returns the lowest offset kept by retention. The limit of bytes never removes the newest rows."""
+    """Returns the lowest offset that retention keeps. The limit of bytes never removes the newest rows."""
     ranges, size_bytes, gone = partition.kept, partition.size_bytes, 0
     for number, (_, rows_bytes, rows_wall_ms) in enumerate(ranges):
         old = topic.retention_ms and rows_wall_ms + topic.retention_ms <= wall_ms

@@ -36,7 +36,7 @@ class EntryStream:
         self.error: Exception | None = None
 
     def give(self, entries: Iterable[bytes]) -> None:
-        """Appends entries to the stream; the reader gets them in this order."""
+        """Appends entries to the stream; the reader receives them in this order."""
         self._unread.extend(entries)
         self._changed.set()
 
@@ -89,7 +89,8 @@ class Snapshotter:
 
     @property
     def compacting(self) -> bool:
-        """Returns whether a snapshot is requested or under way, without a gap from the request to the end."""
+        """Returns whether a snapshot is requested or under way; true without interruption from the request to the
+        end."""
         begun = self._requested is not None or self._steps is not None
         return begun or (self._replacing is not None and not self._replacing.done())
 
@@ -105,7 +106,8 @@ class Snapshotter:
         self._group_commit.wake()
 
     def due_ms(self) -> int | None:
-        """Returns the milliseconds until the next step of a snapshot; None: there is none, or it has to wait."""
+        """Returns the milliseconds until the next step of a snapshot; None if no snapshot is under way or it has to
+        wait."""
         if self._requested is not None and self._may_begin:
             return 0
         if self._steps is not None and self._group_commit.stopping is None:
@@ -113,7 +115,7 @@ class Snapshotter:
         return None
 
     async def turn(self) -> None:
-        """Begins the requested snapshot; or takes one step of the current one, then appends waiting changes."""
+        """Begins the requested snapshot, or advances the current snapshot by one step; then appends waiting changes."""
         if self._requested is not None and self._may_begin:
             await self._begin(self._requested)
         elif self._steps is not None:
@@ -184,7 +186,8 @@ class Snapshotter:
             self._group_commit.write_end(end_of(error, beside=True), end)
 
     async def _compact(self, mark: Mark, entries: EntryStream) -> Exception | None:
-        """Compacts the ledger; returns None, or why it keeps its entries. Effect unknown after any exception."""
+        """Compacts the ledger; returns None, or the reason why the ledger keeps its entries. Effect unknown after any
+        exception."""
         try:
             await self.before_compaction(mark)
         except Exception as error:
