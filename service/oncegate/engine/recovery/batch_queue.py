@@ -13,7 +13,8 @@ BATCHES_WAITING = 2
 
 
 class BatchQueue:
-    """A queue of a replay's batches: `fill` runs on the event loop, one other thread iterates. Made on the loop."""
+    """A queue of a replay's batches: `fill` runs on the event loop, and one other thread iterates over the queue. Made
+    on the loop."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()

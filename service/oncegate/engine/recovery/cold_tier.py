@@ -1,5 +1,5 @@
-"""Restores the cold tier at a start: drops evicted ids from the table during the replay, and makes sure that every live
-archive is in a run before the shard serves."""
+"""Restores the cold tier at a start: drops evicted ids from the table during the replay, and ensures that every live
+archive is in a run file before the shard serves."""
 
 import asyncio
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ class Dropping:
 async def open_runs(
     claims: ClaimStore, outputs: Outputs, files: RunFiles, limits: Limits, observer: Observer, namespace: str
 ) -> None:
-    """Opens the existing runs and rebuilds those that are missing, damaged or of another version.
+    """Opens the existing run files, and rebuilds those that are missing, damaged or of a different version.
 
     Raises LedgerDamaged, LedgerDown; LedgerFull, OSError if there is no room for the runs.
     """

@@ -130,19 +130,19 @@ class Owner:
 
     @property
     def recovery_ms(self) -> int:
-        """Returns the duration of the current recovery or standby; of the last one while the shard serves."""
+        """Returns the duration of the current recovery or standby or, while the shard serves, of the last one."""
         if self.serving is not None or self.cause is not None:
             return self._recovery_ms
         return self._world.clock.monotonic_ms() - self._recovering_ms
 
     @property
     def standing(self) -> str:
-        """Describes the owner that it stands by for, and its read position; empty if it does not stand by."""
+        """Describes the owner that this gateway stands by for, and the read position; empty if it is not a standby."""
         return "" if self._followed is None else self._followed.standing()
 
     @property
     def reason(self) -> str:
-        """Returns one line: why it recovers or is down. Empty otherwise, and at the first opening."""
+        """Returns in one line why the namespace is recovering or down. Empty otherwise, and at the first opening."""
         if self.state not in ("RECOVERING", "DOWN"):
             return ""
         error = self.cause or (None if self.serving is None else self._away())
@@ -150,7 +150,7 @@ class Owner:
 
     @property
     def unchecked(self) -> Unchecked | None:
-        """Returns the handler of claims while the ledger is down; None: claims are refused."""
+        """Returns the handler of claims while the ledger is down; None if claims are refused."""
         return self._unchecked_claims.unchecked
 
     async def started(self) -> None:
@@ -212,7 +212,8 @@ class Owner:
         return Reopen.NO if self._ended_by is None else ENDS[self._ended_by].effect.reopen
 
     def _failure(self, error: Exception) -> Event:
-        """Maps the error of a failed opening to an event: at a first opening, few errors are retried soon."""
+        """Maps the error of a failed opening to an event; at the first opening only a few kinds of errors are retried
+        soon."""
         if is_shortage(error):
             return Event.SHORT
         if isinstance(error, LedgerFenced):
@@ -252,7 +253,7 @@ class Owner:
         self._world.observer.event(name, namespace=self.namespace, **error_fields(error))
 
     def _lost(self, ending: Ending) -> None:
-        """Records at once that nothing serves any more, because closing the rest may hang."""
+        """Records at once that the namespace no longer serves, because closing the other parts may hang."""
         if self._namespace is None:
             return  # stopped and closed: `_serve` raises the error
         self._recovering_ms = self._watched_ms = self._world.clock.monotonic_ms()
@@ -261,7 +262,8 @@ class Owner:
         self._take(*ending)
 
     def _is_not_down(self) -> bool:
-        """Returns whether claims may not pass: the shard serves, or this gateway must not answer for the namespace."""
+        """Returns whether passing claims unchecked is forbidden: the shard serves, or this gateway must not answer for
+        the namespace."""
         return ROWS[self.life].effect.callers is not Callers.AGAIN
 
     def _end_opening(self, error: Exception | None) -> None:
@@ -273,7 +275,7 @@ class Owner:
                 self._opening.exception()  # marks it as retrieved if no caller waits
 
     async def _serve(self) -> None:
-        """Runs one ownership, from fencing to the end of its group commit."""
+        """Runs one ownership of the ledger, from fencing to the end of its group commit."""
         async with AsyncExitStack() as stack:
             shard = await self._open(stack)
             # A namespace of several shards will begin once each of them serves.

@@ -14,7 +14,7 @@ TOLD_MS = 60_000
 
 
 class UncheckedClaims:
-    """Passes claims between two ownerships of a ledger, by the namespace's last settings.
+    """Passes claims unchecked between two ownerships of a ledger, according to the namespace's last settings.
 
     Does not keep the index of the lost shard alive. is_over: returns whether claims may not pass now.
     """
@@ -32,11 +32,11 @@ class UncheckedClaims:
 
     @property
     def unchecked(self) -> Unchecked | None:
-        """Returns the current handler of claims; None: claims are refused."""
+        """Returns the current handler of claims; None if claims are refused."""
         return None if self._is_over() else self._unchecked
 
     def prepare(self, namespace: Namespace) -> None:
-        """Copies the necessary parts of a lost namespace if its settings let claims pass; see `begin`."""
+        """Copies the parts that `begin` needs from a namespace that was lost, if its settings let claims pass."""
         journal = namespace.home.journal
         if not may_pass(namespace.settings, journal.index.settings.position <= namespace.mark.position):
             return
@@ -85,7 +85,7 @@ class UncheckedClaims:
             self._observer.event("unchecked_so_far", namespace=self._namespace, subject=tally.subject, count=tally.ids)
 
     def note(self, namespace: Namespace) -> None:
-        """Starts to note the ids that passed, if any, including those of notes that failed."""
+        """Starts to note the ids that passed, if any, including the ids of notes that failed."""
         tally = self._tally
         if tally.ids and (self._noting is None or self._noting.done()):
             self._tally, self._told_ids = Tally(), 0
