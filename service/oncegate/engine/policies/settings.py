@@ -21,7 +21,7 @@ class Settings:
         self._topics_at = topics_at
 
     async def configure(self, request: SettingsRequest, deadline: Deadline) -> None:
-        """Changes the settings in the request; those that are None stay. Durable when it returns.
+        """Changes the settings in the request; settings that are None stay unchanged. Durable when it returns.
 
         Raises BadRequest, LedgerFull, DeadlinePassed: nothing was changed; LedgerDown: effect unknown, retry.
         """
@@ -39,7 +39,7 @@ class Settings:
 
     @property
     def in_force(self) -> NamespaceSet:
-        """Returns the current settings in the form of the ledger's entry."""
+        """Returns the current settings in the form of a ledger entry."""
         return self._journal.index.settings.in_force
 
     @property
@@ -92,7 +92,7 @@ class Settings:
 
     @property
     def read_time(self) -> ReadTimes | None:
-        """Returns the function that reads creation times from ids; None: ids carry none."""
+        """Returns the function that reads creation times from ids; None if ids carry none."""
         return READ_TIMES[self.id_time]
 
     def _check_horizon(self, horizon_ms: int) -> None:
@@ -103,7 +103,7 @@ class Settings:
             )
 
     def _check_record_headers(self, wanted: bool) -> None:
-        """Raises BadRequest if topics are not external, or the namespace already holds something."""
+        """Raises BadRequest if topics are not external or the namespace is not empty."""
         if wanted and not self._topics_at:
             raise BadRequest(
                 "record_headers are headers of Kafka records, and rows of this gateway lie in topics of its own: leave "

@@ -1,4 +1,5 @@
-"""Translates answers in shadow mode at the edge of the engine: all verdicts become GRANTED, with the real ones beside.
+"""Translates answers in shadow mode at the edge of the engine: all verdicts become GRANTED, and the real verdicts are
+returned in addition.
 
 Nothing is decided here: decisions, counters and the ledger are the same as without shadow mode. The caller goes on as
 if there were no gateway, and sees in addition the verdict that it would have got.
@@ -25,7 +26,7 @@ _MAY_WRITE = np.array([byte in BY_BYTE and BY_BYTE[byte].may_write for byte in r
 def _granted(
     verdicts: NDArray[np.uint8], counts: Counts, told: int = Verdict.GRANTED
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
-    """Returns the verdict `told` for each id, without numbers; counts the ids that would not have been granted."""
+    """Returns the verdict `told` for every id, without numbers; counts the ids that would not have been granted."""
     counts.add(SHADOWED, int(np.count_nonzero(~_MAY_WRITE[verdicts])))
     return np.full(len(verdicts), told, np.uint8), np.zeros(len(verdicts), np.uint32)
 
@@ -37,13 +38,14 @@ def unchecked(answer: ClaimResult, counts: Counts, told: int) -> ClaimResult:
 
 
 async def claimed(answering: Awaitable[ClaimResult], counts: Counts, *_request: object) -> ClaimResult:
-    """Translates the answer to a claim: grants all ids; a claim that really got none has the id `NO_CLAIM`."""
+    """Translates the answer to a claim: grants all ids; a claim that was really granted none gets the claim id
+    `NO_CLAIM`."""
     answer = await granted(answering, counts)
     return replace(answer, claim=NO_CLAIM) if answer.claim is None else answer
 
 
 async def granted(answering: Awaitable[ClaimResult], counts: Counts, *_request: object) -> ClaimResult:
-    """Translates the answer to a claim without a claim id: a take, or a claim of sequences."""
+    """Translates the answer to a take or to a claim of sequences, which carries no claim id."""
     answer = await answering
     verdicts, numbers = _granted(answer.verdicts, counts)
     return replace(answer, verdicts=verdicts, numbers=numbers, shadow=answer.verdicts)
@@ -59,7 +61,8 @@ async def produced(answering: Awaitable[ProduceResult], counts: Counts, *_reques
 
 
 async def settled(answering: Awaitable[SettleResult], _counts: Counts, *_request: object) -> SettleResult:
-    """Translates the answer to renew, complete or release: ids taken over count as settled: they were written too."""
+    """Translates the answer to renew, complete or release: ids that were taken over count as settled, because shadow
+    mode let them be written too."""
     answer = await answering
     whole = answer.settled + answer.taken_over
     return replace(answer, settled=whole, taken_over=0, shadow_taken_over=answer.taken_over)
