@@ -1,4 +1,4 @@
-"""Builds the errors of refused commits: which batch, the rows already committed under its name, and the remedies."""
+"""Builds the errors for refused commits: the batch, the rows already committed under its name, and the remedies."""
 
 from datetime import UTC, datetime
 
@@ -15,7 +15,7 @@ _FIRST_WINS = (
 
 
 def refusal(outcome: CommitOutcome, reason: str, request: CommitRequest, record: CommittedName | None) -> OncegateError:
-    """Returns the error of a commit that published nothing."""
+    """Returns the error for a commit that published nothing."""
     batch = f"batch {request.name.version} of {request.name.app} to topic {request.name.topic}"
     if outcome is CommitOutcome.MISSING_STAGE:
         return MissingStage(f"a stage of {batch} is not there (expired, aborted or replaced): write the batch again")
@@ -49,7 +49,7 @@ def _at(record: CommittedName) -> str:
 
 
 def _ways_on(request: CommitRequest, record: CommittedName) -> str:
-    """Returns the remedies; `first_wins` is offered only if the input may be the same, as other input is never
+    """Returns the remedies; `first_wins` is offered only if the input may be the same, because different input is never
     dropped."""
     if DigestMatch.compare(record.digest, short_digest(request.digest)) is DigestMatch.DIFFERENT:
         return f"The way on: {_NEW_APP}."

@@ -1,4 +1,4 @@
-"""Handles batch scopes (`scope = retry`): ids that count only until their batch is acked. Source: MillWheel (VLDB
+"""Handles batch scopes (`scope = retry`), whose ids are kept only until their batch is acked. Source: MillWheel (VLDB
 2013)."""
 
 import numpy as np
@@ -15,7 +15,7 @@ from oncegate.engine.requests import Scope
 
 
 async def is_over(journal: Journal, scope: Scope) -> bool:
-    """Returns whether the batch was acked, durably: then each of its ids is STALE, whatever its state.
+    """Returns whether the batch was durably acked; if so, each of its ids is STALE, whatever its state.
 
     Raises BadRequest, TooLarge for a driver or a batch that can never be acked.
     """
@@ -36,6 +36,6 @@ def stale(journal: Journal, count: int) -> tuple[NDArray[np.uint8], NDArray[np.u
 
 
 def scoped(scope: Scope | None, claim: bytes) -> list[Scoped]:
-    """Returns the entry to append after a grant in a batch scope, if there is one; `claim` zeros: the grant is the
-    entry before."""
+    """Returns the entry to append after a grant in a batch scope, if `scope` is given; a `claim` of zeros means that
+    the grant is the preceding entry."""
     return [] if scope is None else [Scoped(claim, scope.driver, scope.batch)]

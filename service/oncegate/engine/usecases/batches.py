@@ -1,5 +1,5 @@
-"""Stages, commits and aborts named batches, which are published whole or not at all; returns resume offsets of
-sources."""
+"""Stages, commits and aborts named batches, which are published whole or not at all; returns the offsets from which
+sources resume."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -132,7 +132,8 @@ class Batches:
 
     @answers("commit")
     async def commit(self, request: CommitRequest, deadline: Deadline) -> CommitResult:
-        """Publishes the winners' rows under the name, all or nothing, or returns what the name already holds.
+        """Publishes the winners' rows under the batch name, all or none; if the name is already committed, returns its
+        earlier commit.
 
         Each request for a committed name is recorded durably before its answer.
 
@@ -148,7 +149,7 @@ class Batches:
         return result
 
     async def _check_writable(self, request: CommitRequest) -> Mapping[str, bytes]:
-        """Checks that the topic can be written now, if it is elsewhere and the commit has rows.
+        """Checks that the topic can be written now, if it is external and the commit has rows.
 
         Returns the ids of the topics that rows go to, or that a committed batch went to.
         """
@@ -237,7 +238,7 @@ class Batches:
         return CommitResult("DUPLICATE", record.rows, ranges, rows, 0, warning)
 
     async def _skip(self, request: CommitRequest) -> CommitResult:
-        """Drops the winners' stages of a version below a committed one; durable when it returns."""
+        """Drops the winners' stages of a batch version below a committed version; durable when it returns."""
         journal, name = self.journal, request.name
         higher = self._index.committed.higher_name(name)
         assert higher is not None, "facts say that a higher version is committed"
@@ -325,7 +326,7 @@ class Batches:
         return tuple(spans), [*outputs, *([DropRanges(tuple(empty))] if empty else [])]
 
     def _winners_parts(self, request: CommitRequest) -> tuple[list[Entry], list[Part]]:
-        """Returns the entries that create the topic, if it is new, and the winners' parts in order.
+        """Returns the entries that create the topic, if the topic is new, and the winners' parts in order.
 
         Raises SchemaMismatch, MissingStage before any effect.
         """
@@ -345,8 +346,8 @@ class Batches:
         return entries, parts
 
     def _check_layout(self, topic: str, stage: Stage) -> None:
-        """Raises MissingStage if the rows' keys were assigned to another number of partitions than the topic has
-        now."""
+        """Raises MissingStage if the rows' keys were assigned to a different number of partitions from the topic's
+        current one."""
         partitions, _ = self._topics.layout(topic)
         for chunk in stage.chunks.values():
             if chunk.key_partitions not in (0, partitions):
@@ -377,7 +378,7 @@ class Batches:
 
     @answers("abort")
     async def abort(self, request: AbortRequest, deadline: Deadline) -> AbortResult:
-        """Removes the stages of these tokens and no others; no effect on a committed name.
+        """Removes the stages of exactly these tokens; no effect if the batch name is committed.
 
         Raises LedgerFull, DeadlinePassed: nothing was written. LedgerDown: effect unknown; retry.
         """
@@ -396,7 +397,7 @@ class Batches:
 
     @answers("source_offsets")
     async def source_offsets(self, app: str, topic: str, write_id: str) -> bytes:
-        """Returns the offsets from which to resume a source, once they are durable.
+        """Returns the offsets from which to resume a source, once these offsets are durable.
 
         Source: the newest batch of this app, topic and write_id, or a newer ack of driver `app` for the topic. Raises
         NotFound if there is neither, or if the newest one carried no offsets.

@@ -75,8 +75,7 @@ class Pending:
 
 
 class ClaimBatcher:
-    """The claims of a shard that wait to be decided; those that arrive within one turn of the event loop form a
-    batch."""
+    """The queue of a shard's undecided claims; claims that arrive within one turn of the event loop form a batch."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -102,7 +101,7 @@ class ClaimBatcher:
         return pending
 
     def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Decides the waiting claims once a turn brought no more, the batch is full, or `WAIT_MS` has passed.
+        """Decides the waiting claims once an event-loop turn adds no claim, the batch is full, or `WAIT_MS` has passed.
 
         Claims whose caller has disconnected are dropped.
         """
@@ -134,7 +133,8 @@ class ClaimBatcher:
                 self._journal.group_commit.wait(one.decided.rests_on, one.waiter, one.span)
 
     def decide(self, request: ClaimRequest, lease_ms: int) -> DecidedClaim:
-        """Decides which ids may be written and records those granted; the answer must wait for `rests_on`.
+        """Decides which ids may be written and records the granted ids; the answer must wait until position `rests_on`
+        is durable.
 
         Raises TokenReused, QuotaExceeded, Recovering, LedgerFull, LedgerDown: nothing was written.
         """
@@ -241,7 +241,7 @@ class ClaimBatcher:
 
 
 def _made_ms(batch: list[Pending]) -> NDArray[np.uint64] | None:
-    """Returns the creation times of all ids of a batch, concatenated by claim; None: no claim carries any."""
+    """Returns the creation times of all ids of a batch, concatenated claim by claim; None if no claim carries times."""
     if all(one.request.made_ms is None for one in batch):
         return None
     return np.concatenate([_made_of(one.request) for one in batch])
@@ -273,8 +273,8 @@ def _fail(batch: list[Pending], error: Exception) -> None:
 
 
 def digest_of(request: ClaimRequest) -> bytes:
-    """Returns a digest of the request, 16 bytes: a repeat of (token, call) has the same one, any other request
-    another."""
+    """Returns a digest of the request, 16 bytes: a repeat of (token, call) has the same digest, any other request a
+    different one."""
     digest = digest_of_ids(request.ids)
     if request.digests is None:
         return digest
@@ -288,7 +288,7 @@ def duplicates_in(
     wall_ms: int,
     seen_max: int = 0,
 ) -> Duplicates | None:
-    """Returns the causes of a request's duplicates, right after its decision; None: it has none.
+    """Returns the causes of a request's duplicates, right after its decision; None if there are no duplicates.
 
     seen_max: number of duplicates to describe one by one.
     """

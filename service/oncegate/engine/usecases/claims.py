@@ -68,7 +68,7 @@ class Claims:
         return result
 
     async def alone(self, request: ClaimRequest, lease_ms: int, deadline: Deadline) -> ClaimResult:
-        """Decides one claim outside of a batch; all its ids are STALE if its batch was acked.
+        """Decides one claim individually; all its ids are STALE if the batch of its scope was acked.
 
         Raises as `ClaimBatcher.decide`; BadRequest and TooLarge for its batch scope. LedgerDown: effect unknown; retry
         with the same token and call.
@@ -92,7 +92,8 @@ class Claims:
 
     @answers("take", shadow.granted)
     async def take(self, request: TakeRequest, deadline: Deadline) -> ClaimResult:
-        """Claims ids without a lease for an owner: GRANTED if the owner has the id, since now or before. Idempotent.
+        """Claims ids without a lease for an owner: an id is GRANTED if it now belongs to this owner, newly or from
+        before. Idempotent.
 
         Raises TooLarge, LedgerFull, DeadlinePassed: nothing was written. LedgerDown: effect unknown; retry.
         """
@@ -189,7 +190,7 @@ class Claims:
 
     @answers("explain")
     async def explain(self, fingerprint: bytes) -> Explained:
-        """Returns the state and origin of one id, by its fingerprint of 16 bytes, once they are durable. Raises
+        """Returns the state and origin of one id, given its 16-byte fingerprint, once the state is durable. Raises
         Recovering."""
         explained = explain(self._store, fingerprint, self.journal.clock.monotonic_ms())
         elsewhere = self._places.elsewhere and explained.written_at is not None

@@ -1,4 +1,5 @@
-"""Registers drivers, which own the retries, and records their acks of sequences and batches that they will never retry.
+"""Registers drivers, which decide about retries, and records their acks of sequences and batches that they will never
+retry.
 
 Sources: RIFL (SOSP 2015), acks of a client that has all its results; MillWheel, ids are dropped once no sender can
 retry.
@@ -106,7 +107,7 @@ class Drivers:
         return bool(request.topic) and request.source_offsets != (b"" if told is None else told.offsets)
 
     def _batches(self, driver: Driver, request: AckRequest) -> int:
-        """Returns how many batches are acked with this request, counted from the first one; 0: it names none. Raises
+        """Returns the number of batches acked with this request, counted from batch 0; 0 if it names no batch. Raises
         OlderBatch."""
         if request.batch is None:
             return 0

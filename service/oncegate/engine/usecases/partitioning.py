@@ -1,4 +1,4 @@
-"""Assigns rows to partitions, and writes the Arrow streams that the ledger keeps."""
+"""Assigns rows to partitions, and encodes the Arrow streams that the ledger stores."""
 
 import asyncio
 from collections.abc import Sequence
@@ -34,7 +34,8 @@ def partition_of(keys: Keys | None, rows: int, partitions: int, turn: int) -> ND
 
 
 def shares(rows: Rows, is_granted: NDArray[np.bool_] | None, partition: NDArray[np.int64]) -> list[Share]:
-    """Splits the granted rows (None: all) by partition, in order. Rows that all go to one partition are not copied."""
+    """Splits the granted rows (all rows if None) by partition, keeping their order. Rows that all go to one partition
+    are not copied."""
     chosen = np.arange(rows.rows) if is_granted is None else np.flatnonzero(is_granted)
     if rows.rows == len(chosen) > 0 and (partition == partition[0]).all():
         return [Share(int(partition[0]), chosen, rows.data)]
@@ -47,7 +48,8 @@ def shares(rows: Rows, is_granted: NDArray[np.bool_] | None, partition: NDArray[
 
 
 async def shares_aside(rows: Rows, partition: NDArray[np.int64]) -> list[Share]:
-    """Splits all rows by partition, in a thread if they are large; the caller must decide only afterwards."""
+    """Splits all rows by partition, in a thread if the request is large; the caller must decide on the ids only
+    afterwards."""
     if len(rows.data) < ASIDE_BYTES or partition.size == 0 or (partition == partition[0]).all():
         return shares(rows, None, partition)
     return await asyncio.to_thread(shares, rows, None, partition)

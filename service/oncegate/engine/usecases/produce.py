@@ -39,7 +39,8 @@ _NO_DIGEST = bytes(16)
 
 @dataclass(slots=True)
 class _Placed:
-    """The places of a share's rows: None until they are durable, if they are elsewhere. row_indices: as in `Share`."""
+    """The locations of the rows of one partition share; None until they are durable, if the topic is external.
+    row_indices: as in `Share`."""
 
     row_indices: NDArray[np.int64]
     places: RowPlaces | None = None
@@ -118,8 +119,8 @@ class Records:
     async def _earlier_ranges(
         self, request: ProduceRequest, before: tuple[Span, ...], positions: Sequence[int], deadline: Deadline
     ) -> tuple[RowRange, ...]:
-        """Returns the ranges that earlier tries wrote: read from the entries at `positions` if they are elsewhere,
-        else `before`."""
+        """Returns the ranges that earlier attempts of this call wrote: read from the entries at `positions` if the
+        topic is external, otherwise `before`."""
         if not self._places.elsewhere:
             return tuple(RowRange(request.topic, span.partition, span.first_offset, span.rows) for span in before)
         return await self._places.ranges(positions, deadline if request.locate else deadline.at_most(UNASKED_MS))
@@ -130,7 +131,7 @@ class Records:
         return decide(self._index.claims, request.token, request.call, digest, ids, now_ms, "produce", digests, times)
 
     def _earlier_tries(self, decision: ClaimDecision, now_ms: int) -> tuple[int, tuple[Span, ...]]:
-        """Returns the position that the answer depends on, and the spans that earlier tries of this call wrote."""
+        """Returns the position that the answer depends on, and the spans that earlier attempts of this call wrote."""
         if decision.claim is None:
             return decision.rests_on, ()
         claims = self._index.claims
@@ -226,7 +227,8 @@ class Records:
         return self._record(request, written, entries, decision, digest, before=before)
 
     def _topic_alone(self, request: ProduceRequest, entries: list[Entry], met: Sequence[Entry] = ()) -> int:
-        """Records a topic without rows, and `met`, when no row is written; returns the last position, or 0.
+        """Records the topic and the entries `met` when no row is written; returns the last position, or 0 if nothing
+        was recorded.
 
         The topic can then be read. `met` records the ids of its topics for a dedup scope from before such ids were
         kept.
@@ -262,7 +264,7 @@ class Records:
         before: tuple[Span, ...] = (),
     ) -> tuple[int, list[_Placed]]:
         """Records one entry and one range for each partition, all in one append; returns the last position and the
-        places.
+        rows' locations.
 
         before: the spans that earlier tries of the call wrote.
 
@@ -333,14 +335,16 @@ def _ids(request: ProduceRequest, decision: ClaimDecision | None, share: Share) 
 
 
 def _spilled(request: ProduceRequest, wall_ms: int, name_bytes: int) -> tuple[int, str]:
-    """Returns since when the rows had waited, and their owner; a time in the future is cut to the ledger's clock."""
+    """Returns the time since when the rows had waited, and their owner; a time in the future is lowered to the ledger's
+    clock."""
     if request.spilled is None:
         return 0, ""
     return max(1, min(request.spilled.wall_ms, wall_ms)), cut_name(request.spilled.who, name_bytes)
 
 
 def _digest(request: ProduceRequest) -> bytes:
-    """Returns a digest of the request, other than that of a claim of the same ids: a call is one request."""
+    """Returns a digest of the request, which differs from the digest of a claim of the same ids, since a call is one
+    request."""
     assert request.ids is not None
     digests = b"" if request.digests is None else request.digests.tobytes()
     scope = b"" if request.scope is None else repr(request.scope).encode()

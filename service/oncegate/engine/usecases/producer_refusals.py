@@ -1,4 +1,4 @@
-"""Builds the errors of refused requests about producers and drivers: the cause and the remedies."""
+"""Builds the errors for refused requests about producers and drivers, with the cause and the remedies."""
 
 from oncegate.core.errors import (
     Fenced,

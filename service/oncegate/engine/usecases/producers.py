@@ -185,7 +185,7 @@ class Producers:
         lease_ms: int,
         digests: U32 | None = None,
     ) -> SequencesClaimed:
-        """Returns the entry of the granted sequences; `digests`: of the request, as in `decide`."""
+        """Returns the entry that records the granted sequences; `digests` are those of the request, as in `decide`."""
         spans, wall_ms, kept = (_raw(decision.fresh), _raw(decision.taken)), self.journal.wall_ms(), b""
         if digests is not None:
             chosen = (
@@ -203,7 +203,7 @@ class Producers:
         written_before: int,
         digests: U32 | None = None,
     ) -> list[SequencesClaimed | SequencesCompleted]:
-        """Returns the entries of sequences that are granted and written at once: claim and completion in one append.
+        """Returns the entries for sequences that are granted and written together: claim and completion in one append.
 
         `written_before`: as in the entry.
         """
@@ -255,8 +255,8 @@ class Producers:
 
     @answers("close_producer")
     async def close(self, name: str, epoch: int, token: bytes) -> None:
-        """Ends the lease now, so that the next attempt need not wait. In memory only: after a restart the lease runs in
-        full.
+        """Ends the producer's lease now, so that the next attempt need not wait. In memory only: after a restart the
+        lease runs in full.
 
         Raises UnknownProducer, Fenced: nothing was changed.
         """
@@ -264,7 +264,7 @@ class Producers:
 
     @answers("explain_producer")
     async def explain(self, name: str) -> ProducerView:
-        """Returns the state of a producer, once it is durable. Raises NotFound."""
+        """Returns the state of a producer, once that state is durable. Raises NotFound."""
         producer = self._store.producers.get(name)
         if producer is None:
             raise NotFound(f"there is no producer {name}: registering makes it")

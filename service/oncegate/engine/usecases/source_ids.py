@@ -8,7 +8,7 @@ from oncegate.engine.names import check_name
 
 
 def entries_of(journal: Journal, topic: str, producer: str, source_id: str | None) -> list[SourceNamed]:
-    """Returns the entry that records the source if it is the producer's first; no effect.
+    """Returns the entry that records the source, if the producer has none yet; changes nothing.
 
     topic: of a lane; empty for a producer that registers.
 
@@ -35,6 +35,6 @@ def entries_of(journal: Journal, topic: str, producer: str, source_id: str | Non
 
 
 def position_of(journal: Journal, topic: str, producer: str) -> int:
-    """Returns the position of the entry that named the source; 0 if none did."""
+    """Returns the position of the entry that recorded the source; 0 if there is none."""
     named = journal.index.source_ids.get(topic, producer)
     return 0 if named is None else named[1]

@@ -16,7 +16,7 @@ STREAMING_OWNER = "run:"
 
 @dataclass
 class _Owner:
-    """The activity of an owner; `since` orders owners by when they were first seen."""
+    """The activity of a stage owner; `since` orders owners by the time when they were first seen."""
 
     since: int
     last_call_ms: int
@@ -44,7 +44,7 @@ class StageQuota:
         known.last_call_ms = now_ms
 
     def make_room(self, name: Name, owner: str, size_bytes: int) -> None:
-        """Checks quota and disk for one more chunk, and drops stages of older owners if that helps.
+        """Checks quota and free disk space for one more chunk, and drops stages of older owners if that makes it fit.
 
         Raises QuotaExceeded: nothing of this chunk was written.
         """
@@ -102,7 +102,7 @@ class StageQuota:
         return self._journal.record([entry], [DropRanges(tuple(ranges))])
 
     def sweep(self) -> None:
-        """Drops stages whose name had no call within the time to live, and forgets owners without stages."""
+        """Drops stages whose batch name had no call within the time to live, and forgets owners without stages."""
         now_ms, ttl_ms = self._journal.clock.monotonic_ms(), self._journal.limits.stage_ttl_ms
         for name in list(self._index.stages):
             # A refused append restores stages whose last call is no longer known.

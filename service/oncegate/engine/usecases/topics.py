@@ -106,7 +106,7 @@ class Topics:
         return TopicSet(request.topic, schema, retention_ms, retention_bytes, self.journal.wall_ms(), added)
 
     def _schema_of(self, request: TopicRequest, known: TopicState) -> tuple[bytes, int]:
-        """Returns the schema that the topic is to have, and the number of columns that it adds.
+        """Returns the schema that the topic will have, and the number of columns added to it.
 
         Raises SchemaMismatch; TooLarge for more columns than a request may have, since no row could fill them all.
         """
@@ -135,8 +135,8 @@ class Topics:
         origin: Origin | None = None,
         identified: bool = False,
     ) -> tuple[Rows, Mapping[str, bytes]]:
-        """Checks rows for a topic elsewhere, before any effect; returns them without the columns that its records do
-        not have.
+        """Checks rows for an external topic before any effect; returns the rows without columns that its records do not
+        have.
 
         beside: the columns that may be dropped in this way.
         origin: set if records are to carry it.
@@ -160,7 +160,7 @@ class Topics:
     async def check_writable(
         self, topic: str, schema: Schema, staged_bytes: int, column_topics: Sequence[str] = ()
     ) -> Mapping[str, bytes]:
-        """Checks that all staged rows can be written now, at once; raises as `RowTopics.check`.
+        """Checks that all staged rows can be written now, in one append; raises as `RowTopics.check`.
 
         column_topics: the topics that the rows' column `topic` names.
 
@@ -188,17 +188,18 @@ class Topics:
 
     @property
     def are_elsewhere(self) -> bool:
-        """True if rows go to topics that are not the ledger's own; then the index does not know their offsets."""
+        """True if rows go to external topics rather than the ledger's own; the index then does not know their
+        offsets."""
         return self._elsewhere is not None
 
     @property
     def record_columns(self) -> Schema | None:
-        """The columns of records in topics elsewhere, with their types; None: topics are the ledger's own."""
+        """The columns of records in external topics, with their types; None if topics are the ledger's own."""
         return None if self._elsewhere is None else self._elsewhere.columns
 
     @property
     def tells_origins(self) -> bool:
-        """True if records carry their writer: in topics elsewhere, with `record_headers` set."""
+        """True if records carry headers that name their writer: in external topics, with `record_headers` set."""
         return self._elsewhere is not None and bool(self.journal.index.settings.in_force.record_headers)
 
     def publication(
@@ -247,12 +248,13 @@ class Topics:
         return [TopicSet(topic, schema_bytes(schema), known.retention_ms, known.retention_bytes, wall_ms)]
 
     def layout(self, topic: str) -> tuple[int, int]:
-        """Returns the topic's number of partitions, or that of a new one, and its number of writes so far."""
+        """Returns the number of partitions of the topic (of a new topic if it does not exist), and its number of writes
+        so far."""
         known = self._index.get(topic)
         return (1, 0) if known is None else (len(known.partitions), known.turns)
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> Fetched:
-        """Reads the ranges that hold rows from `offset` on; only durable rows are returned.
+        """Reads the ranges that contain rows at or after `offset`; only durable rows are returned.
 
         Raises NotFound, BadRequest, OffsetTrimmed, LedgerDamaged, ReadElsewhere.
         """
@@ -271,7 +273,7 @@ class Topics:
 
     @answers("topic")
     async def view(self, name: str) -> TopicView:
-        """Returns schema, offsets and retention of a topic, once they are durable. Raises NotFound."""
+        """Returns the schema, offsets and retention of a topic, once these are durable. Raises NotFound."""
         return await self.remembered(name)
 
     async def remembered(self, name: str) -> TopicView:
@@ -294,7 +296,8 @@ class Topics:
 def identify_topics(
     journal: Journal, identified_by: IdentifiedBy, name: str, topic_ids: Mapping[str, bytes]
 ) -> list[Entry]:
-    """Returns the entries that record the ids of topics elsewhere, for those that these rows go to for the first time.
+    """Returns the entries that record the ids of external topics, for each topic that receives such rows for the first
+    time.
 
     name: the dedup scope, the producer or the app.
     topic_ids: current ids of the topics.
@@ -317,7 +320,7 @@ def identify_topics(
 
 
 def schema_bytes(schema: Schema) -> bytes:
-    """Encodes a schema in IPC form, as topics keep it: every column nullable, no metadata."""
+    """Encodes a schema in Arrow IPC form as stored with a topic: every column nullable, no metadata."""
     plain = pa.schema([field.with_nullable(True).remove_metadata() for field in schema])
     data: bytes = plain.serialize().to_pybytes()
     return data

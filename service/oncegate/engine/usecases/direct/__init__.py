@@ -1,1 +1,2 @@
-"""Serves clients that write rows into Kafka themselves: opens their lanes and reports which sequences are written."""
+"""Serves clients that write rows directly into Kafka: opens their lanes (numbered streams) and reports which sequences
+are written."""

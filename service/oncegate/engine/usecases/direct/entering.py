@@ -1,4 +1,4 @@
-"""Reads the records that clients committed, enters them into the ledger, and trims the records entered.
+"""Reads the lane records that clients committed to Kafka, enters them into the ledger, then trims the entered records.
 
 A partition has one read at a time, and everyone who asks before a read begins shares it. Records are entered without an
 await in between, so the index has them as soon as the read is done.
@@ -28,7 +28,7 @@ TRIM_RECORDS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """The end of a read.
+    """The point that a read of lane records has reached.
 
     since: the argument for `GroupCommit.owned`, to wait for a commit that began after the read.
     next_offset: the index's next offset once all records are entered; if it is lower later, some of them were undone.
@@ -39,7 +39,7 @@ class Reached:
 
 
 class DirectEntering:
-    """Enters the records of one shard's lanes."""
+    """Enters the Kafka records of one shard's lanes into its ledger."""
 
     def __init__(self, journal: Journal, records: DirectRecords) -> None:
         self._journal = journal
@@ -51,7 +51,7 @@ class DirectEntering:
         self._trimming: asyncio.Task[None] | None = None
 
     def read_on(self, partition: int) -> "asyncio.Task[Reached]":
-        """Reads a partition to its current end or beyond, and enters the records.
+        """Reads a record partition to its current end or beyond, and enters the records into the ledger.
 
         The task raises LedgerFull, LedgerDamaged, and the reason why nothing can be written.
         """
@@ -78,8 +78,8 @@ class DirectEntering:
             return reached
 
     def _enter(self, partition: int, found: Sequence[tuple[int, bytes]]) -> None:
-        """Records all of `found`. If a record is refused, only those before it are recorded, and LedgerDamaged is
-        raised."""
+        """Enters the lane records in `found` into the ledger. If a record is refused, only those before it are
+        recorded, and LedgerDamaged is raised."""
         journal, entries, written = self._journal, list[LaneWritten](), dict[int, Intervals]()
         refused: LedgerDamaged | None = None
         for offset, data in found:
@@ -144,7 +144,7 @@ class DirectEntering:
 
 
 def _content(record: LaneRecord, written: Intervals) -> Content:
-    """Compares a record with the sequences written before it."""
+    """Compares a lane record with the sequences that were written before it."""
     at = np.searchsorted(written.last, record.spans[:, 0])
     is_met = at < len(written)
     met = written.first[at[is_met]] <= record.spans[is_met, 1]
@@ -152,6 +152,6 @@ def _content(record: LaneRecord, written: Intervals) -> Content:
 
 
 def _taken(reading: "asyncio.Task[Reached]") -> None:
-    """Retrieves a read's error, so that asyncio does not report it if no caller waits any more."""
+    """Retrieves a read's error, so that asyncio does not report it as unhandled if no caller is waiting any more."""
     if not reading.cancelled():
         reading.exception()

@@ -42,8 +42,8 @@ class DirectLanes:
 
     @answers("open_lane")
     async def open(self, topic: str, producer: str, deadline: Deadline, source_id: str | None = None) -> LaneOpening:
-        """Opens a lane, or finds an open one, and returns where its client writes; its topic then accepts no other
-        writers.
+        """Opens a lane, unless it is open already, and returns the topic and partition that its client writes to; the
+        lane's own topic then accepts no other writers.
 
         source_id: the source of the sequences, as in `ProducerRequest`.
 
@@ -126,7 +126,7 @@ class DirectLanes:
                 return answer
 
     async def _identify(self, lane: Lane, question: LaneQuestion) -> None:
-        """Records the topic that the lane's rows go to; durable when it returns.
+        """Records the topic that receives the lane's rows; durable when it returns.
 
         A lane without written rows may move to any topic of that name. Raises TopicReplaced: nothing was changed.
         """
@@ -156,7 +156,7 @@ class DirectLanes:
         return acking
 
     def _enter_ack(self, lane: Lane, question: LaneQuestion) -> None:
-        """Enters all sequences up to the acked one as written, after the last record that was entered."""
+        """Enters all sequences up to the acked one as written, positioned after the last entered record."""
         assert question.acked is not None
         self.journal.group_commit.check()
         span, offset = np.array([[0, question.acked]], "<u8"), self._index.next_offset(lane.partition) - 1

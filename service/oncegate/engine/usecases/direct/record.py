@@ -23,7 +23,7 @@ SPANS_MAX = 10_000
 
 @dataclass(frozen=True, eq=False)
 class LaneRecord:
-    """Sequences, `spans` of shape (k, 2), that were written in this lane of this ledger."""
+    """The sequences that were written in a lane of a ledger; `spans` has shape (k, 2)."""
 
     ledger: bytes
     lane: int
@@ -31,7 +31,7 @@ class LaneRecord:
 
 
 def decode_record(data: bytes) -> LaneRecord | None:
-    """Decodes a record; returns None if it is invalid or of another version."""
+    """Decodes a lane record; returns None if it is invalid or of a different version."""
     if len(data) < _HEAD.size:
         return None
     version, ledger, lane, count = _HEAD.unpack_from(data)

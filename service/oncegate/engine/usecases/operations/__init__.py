@@ -1,1 +1,1 @@
-"""Implements operators' actions: the ledger records each one, with who did it and why."""
+"""Implements operators' actions; the ledger records each action with its author and reason."""

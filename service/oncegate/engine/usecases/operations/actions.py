@@ -1,4 +1,5 @@
-"""Forgets ids, fences producers and records other actions of operators: each with who and why, in the same append."""
+"""Forgets ids, fences producers and records other actions of operators: each is recorded with its author and reason in
+the same append."""
 
 from collections.abc import Callable
 
@@ -68,7 +69,7 @@ class Actions:
         return done.count
 
     def _known(self, decision: ClaimDecision) -> NDArray[np.bool_]:
-        """Returns which ids are to be forgotten, bool[n]. Raises LeaseLive, BadRequest if one of them must not be."""
+        """Returns a mask of the ids to forget, bool[n]. Raises LeaseLive, BadRequest if one of them must not be."""
         effects = [FORGET[Action(action)].effect for action in decision.actions.tolist()]
         if held := effects.count(Forgetting.REFUSE_LIVE):
             raise LeaseLive(
@@ -140,7 +141,7 @@ class Actions:
 
     @answers("note")
     async def note(self, action: str, subject: str, count: int, note: Note, deadline: Deadline) -> None:
-        """Records an action that has no entries of its own, even while the disk is full.
+        """Records an action that adds no other entries, even while the disk is full.
 
         Raises BadRequest, TooLarge, LedgerFull, DeadlinePassed: nothing was recorded. LedgerDown: effect unknown.
         """

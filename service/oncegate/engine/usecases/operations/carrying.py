@@ -1,4 +1,5 @@
-"""Imports the ids that another ledger with the same key knows: done ids as done, taken ids as their owner's."""
+"""Imports the ids recorded in another ledger that uses the same hashing key: done ids as done, taken ids as their
+owner's."""
 
 from dataclasses import dataclass
 
@@ -22,7 +23,7 @@ from oncegate.index.table.grants import NO_CLAIM
 
 @dataclass(frozen=True, eq=False)
 class KnownIds:
-    """Ids that a ledger with the same key knows, uint64 (n, 2).
+    """Ids recorded in a ledger that uses the same hashing key, uint64 (n, 2).
 
     owners: uint64 (n, 2), who took each; zeros: it is done.
     digests: of payloads, uint32 (n,); 0: none.
@@ -34,14 +35,14 @@ class KnownIds:
 
 
 class Carrying:
-    """Imports of ids into one journal, each request whole or not at all."""
+    """Imports ids into one journal; each request takes effect whole or not at all."""
 
     def __init__(self, journal: Journal) -> None:
         self.journal, self._trail = journal, Trail(journal)
 
     @answers("take_in")
     async def take_in(self, known: KnownIds, note: Note, deadline: Deadline, tenant: Tenant | None = None) -> int:
-        """Imports ids that another ledger knows; returns how many were new. Idempotent.
+        """Imports ids recorded in another ledger; returns the number of ids that were new. Idempotent.
 
         tenant: whose quotas count the ids; None: no one's.
 
@@ -70,7 +71,8 @@ class Carrying:
         return count
 
     def _new(self, known: KnownIds, owner: U64) -> KnownIds:
-        """Returns this owner's ids that are new here, each once. Raises LeaseLive, BadRequest."""
+        """Returns, without duplicates, the given owner's ids that this namespace does not know yet. Raises LeaseLive,
+        BadRequest."""
         its = np.flatnonzero((known.owners == owner).all(axis=1))
         ids, first = np.unique(known.ids[its], axis=0, return_index=True)
         ids = np.ascontiguousarray(ids)

@@ -1,4 +1,4 @@
-"""Clears leftovers, which a dead task has claimed and not settled; the ledger records who decided it and why.
+"""Clears ids and sequences that a dead task left claimed; the ledger records who decided about them and why.
 
 A claim is cleared whole, as it would be settled. Any part of a producer may be cleared, but an open call only whole.
 """
@@ -68,7 +68,7 @@ class Leftovers:
     async def of_producer(
         self, name: str, span: tuple[int | None, int | None], request: ResolveRequest, deadline: Deadline
     ) -> int:
-        """Clears a producer's sequences that are claimed and not done; returns how many.
+        """Clears a producer's sequences that are claimed and not done; returns their number.
 
         span: first and last sequence, both inclusive; None: no limit.
 
@@ -110,7 +110,7 @@ class Leftovers:
     def _spans(
         self, producer: ProducerState, span: tuple[int | None, int | None], finding: LeftoverOutcome
     ) -> Iterator[tuple[int, int]]:
-        """Yields the intervals to change, cut to the span. Raises LeaseLive."""
+        """Yields the intervals of sequences to change, restricted to the span. Raises LeaseLive."""
         lease_left_ms = producer.lease_left_ms(self.journal.clock.monotonic_ms())
         low, high = 0 if span[0] is None else span[0], producer.claimed_to or 0
         high = high if span[1] is None else min(span[1], high)
@@ -130,7 +130,7 @@ class Leftovers:
                 yield max(first, low), min(last, high)
 
     def _check_calls(self, producer: ProducerState, spans: U64) -> None:
-        """Raises BadRequest if a call would be cleared in part, since a call has only one outcome."""
+        """Raises BadRequest if a producer's call would be cleared only in part, since a call has a single outcome."""
         for call, held in held_calls(producer, spans).items():
             first, last = int(held[0, 0]), int(held[-1, 1])
             if first < int(spans[0, 0]) or last > int(spans[-1, 1]):

@@ -36,14 +36,14 @@ class LeftClaim:
 
 
 class Overview:
-    """The lists that an operator looks at first, read from the index of one shard."""
+    """The overview lists for an operator, read from the index of one shard."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
     async def producers(self, count: int) -> tuple[list[ProducerSummary], int]:
-        """Returns up to `count` producers, by their newest entry, and the number of all; waits until both are
-        durable."""
+        """Returns up to `count` producers, most recently active first, and how many there are in total; waits until
+        both are durable."""
         known, now_ms = self._journal.index.producers.producers, self._journal.clock.monotonic_ms()
         found = []
         for one in nlargest(count, known.values(), key=lambda producer: producer.position):
@@ -55,8 +55,8 @@ class Overview:
         return found, len(known)
 
     async def left_claims(self, count: int) -> tuple[list[LeftClaim], int]:
-        """Returns up to `count` open claims whose lease has expired, the oldest first, and the number of all, once
-        durable."""
+        """Returns up to `count` open claims whose lease has expired, oldest first, and how many there are in total;
+        waits until they are durable."""
         rows, now_ms = self._journal.index.claims.rows, self._journal.clock.monotonic_ms()
         holders, made = rows.holders, rows.made
         is_left = (

@@ -1,4 +1,4 @@
-"""Records operators' actions, with who and why, in the same append as their changes."""
+"""Records operators' actions, with author and reason, in the same append as their changes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
