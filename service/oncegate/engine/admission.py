@@ -1,5 +1,5 @@
-"""Bounds the requests in flight and the bytes of bodies and answers, and orders the requests of different
-namespaces."""
+"""Limits the requests in flight and the bytes of bodies and answers, and schedules the requests of different namespaces
+fairly."""
 
 import asyncio
 from collections import deque
@@ -12,7 +12,7 @@ from oncegate.engine.limits import Limits
 
 
 class Admission:
-    """Counts requests and bytes in flight; a request without room is refused at once rather than queued."""
+    """Counts requests and bytes in flight; a request above a limit is refused at once rather than queued."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -27,7 +27,7 @@ class Admission:
 
     @contextmanager
     def hold(self, size_bytes: int) -> Iterator[None]:
-        """Reserves room for one request with a body of `size_bytes`, until the end of the `with` block.
+        """Reserves memory for one request with a body of `size_bytes`, until the end of the `with` block.
 
         Raises TooLarge (fix it) or Overloaded (retry) on entry, before anything was read or written.
         """
@@ -39,8 +39,8 @@ class Admission:
             self.give(size_bytes)
 
     def enter(self, size_bytes: int) -> None:
-        """Admits one request with a body of `size_bytes` if there is room now; `grow` reserves that room, and `give`
-        must follow.
+        """Admits one request with a body of `size_bytes` if the limits allow it now; `grow` reserves the memory, and
+        `give` must follow.
 
         Raises as `hold`.
         """
@@ -53,19 +53,19 @@ class Admission:
         self.requests += 1
 
     def grow(self, size_bytes: int) -> None:
-        """Reserves room for `size_bytes` more of an admitted request. Raises Overloaded."""
+        """Reserves memory for `size_bytes` more of an admitted request. Raises Overloaded."""
         if self.size_bytes + size_bytes > self._limits.bytes_in_flight:
             raise self.overloaded(f"{self.size_bytes} bytes in flight, no room for {size_bytes} more")
         self.size_bytes += size_bytes
 
     def overloaded(self, why: str, **extra: object) -> Overloaded:
-        """Counts a refusal for lack of room, and returns its error."""
+        """Counts a refusal because a limit is reached, and returns its error."""
         self.refused += 1
         return Overloaded(f"{why}; nothing was written", **extra)
 
     def queue(self, backlog: "Backlog", left_ms: int | None) -> None:
-        """Raises Overloaded if a request would wait too long in a namespace's backlog, with the time until that is
-        worked off.
+        """Raises Overloaded if a request would wait too long in a namespace's backlog; the error carries the time until
+        the backlog is worked off.
 
         left_ms: until the request's deadline. None: it has none; it may wait `QUEUE_MS`, or any time after fewer than
         `QUEUE_REQUESTS` requests.
@@ -95,7 +95,7 @@ ANSWER_SHARES = 8
 
 
 class Room:
-    """The room for one answer, reserved before the answer is made, until its caller has taken it. `release` is
+    """The memory reserved for one answer, from before the answer is built until its caller has read it. `release` is
     idempotent."""
 
     __slots__ = ("_answers", "_caller", "size_bytes")
@@ -112,13 +112,14 @@ class Room:
         self.resize(0)
 
     def __del__(self) -> None:
-        """Frees the room of an answer that was dropped, because its caller disconnected or its deadline passed."""
+        """Frees the memory reserved for an answer that was dropped, because its caller disconnected or its deadline
+        passed."""
         if self.size_bytes:
             self.release()
 
 
 class Answers:
-    """Counts the bytes of answers not yet taken, by caller; they share `bytes_in_flight` with bodies.
+    """Counts the bytes of answers that callers have not read yet, by caller; they share `bytes_in_flight` with bodies.
 
     A single answer of any size fits if there is no other one, so that every answer is possible.
     """
@@ -135,7 +136,7 @@ class Answers:
         return not self._of or self._admission.size_bytes + size_bytes <= self._limit_bytes
 
     def check(self, caller: str, size_bytes: int) -> None:
-        """Raises Overloaded for a request with a body of `size_bytes` if there would be no room for its answer.
+        """Raises Overloaded for a request with a body of `size_bytes` if its answer would exceed the limits.
 
         Requests with a small body pass, since their answer is small.
         """
@@ -150,7 +151,7 @@ class Answers:
         return Room(self, caller, size_bytes)
 
     async def room(self, caller: str, size_bytes: int, within_s: float | None = None) -> Room:
-        """Waits for room for an answer of this estimated size, before it is made.
+        """Waits until memory for an answer of this estimated size can be reserved, before the answer is built.
 
         within_s: the longest wait; None: unlimited. Raises Overloaded when it has passed.
         """
@@ -168,8 +169,8 @@ class Answers:
             self._waiting = [one for one in self._waiting if one is not waiting]
 
     def count(self, caller: str, size_bytes: int) -> None:
-        """Adds bytes to a caller's answers, or subtracts them if negative; starts waiting answers that now have
-        room."""
+        """Adds bytes to a caller's answers, or subtracts them if negative; then starts the waiting answers that now
+        fit."""
         left = self._of.get(caller, 0) + size_bytes
         self._admission.size_bytes += size_bytes
         if left:
@@ -210,7 +211,7 @@ MEASURED_MS, REMEMBERED_MS = 50, 200
 
 
 class Backlog:
-    """Estimates how long a namespace's next request would wait: the queued work divided by the rate of such work.
+    """Estimates how long a namespace's next request would wait: the queued work divided by the measured rate of work.
 
     This is Little's law. The queue is bounded by its time, not by its length: Maurer, "Fail at Scale" (ACM Queue 13.8,
     2015). A request that cannot be answered in time is refused before any work is done for it: "Handling Overload"
@@ -242,7 +243,7 @@ class Backlog:
 
     @property
     def wait_ms(self) -> int:
-        """The estimated duration of the queued work; 0 while too little was measured."""
+        """The estimated duration of the queued work; 0 while too little has been measured."""
         if self._busy_ms < MEASURED_MS:
             return 0
         return round(self._work_bytes * self._busy_ms / self._done_bytes)
@@ -257,7 +258,8 @@ class _Queue:
     waiting: deque[tuple[int, asyncio.Future[None]]] = field(default_factory=deque)
 
     def go_on(self) -> None:
-        """Starts waiting requests while there is credit; a request whose caller has disconnected costs nothing."""
+        """Starts waiting requests while the namespace has credit; a request whose caller has disconnected costs
+        nothing."""
         while self.waiting and self.credit_bytes > 0:
             cost_bytes, turn = self.waiting.popleft()
             if not turn.done():
@@ -270,7 +272,7 @@ class _Queue:
 
 
 class Turns:
-    """Schedules namespaces in turns, so that many large requests of one do not delay those of the others.
+    """Schedules namespaces in turns, so that many large requests to one namespace do not delay the others.
 
     Requests of one namespace keep their order. The algorithm is deficit round robin (Shreedhar and Varghese, 1995), but
     the deficit is paid off afterwards, so that a namespace with few requests never waits.
@@ -281,7 +283,8 @@ class Turns:
         self._is_turning = False
 
     def enter(self, namespace: str, size_bytes: int) -> asyncio.Future[None] | None:
-        """Queues a request whose body has been received; None: it may begin now, else await the future before any work.
+        """Queues a request whose body has been received. Returns None if it may begin now, otherwise a future to await
+        before any work.
 
         `leave` must follow, once the request is answered or its caller has disconnected.
         """
@@ -315,7 +318,7 @@ class Turns:
             asyncio.get_running_loop().call_soon(self._next)
 
     def _next(self) -> None:
-        """Ends a turn of the event loop: gives credit for the next one, and removes idle namespaces."""
+        """Ends a turn of the event loop: grants credit for the next turn, and removes idle namespaces."""
         self._is_turning = False
         is_shared = len(self._queues) > 1 and sum(queue.under_way > 0 for queue in self._queues.values()) > 1
         share_bytes = SHARED_BYTES if is_shared else ALONE_BYTES

@@ -1,4 +1,5 @@
-"""Defines all counters of a shard in one table, the source of counting, the API's answer, /metrics and their documents.
+"""Defines all counters of a shard in one table, from which counting, the API's reply, /metrics and their documentation
+derive.
 
 The table has two kinds of rows. A row with `read` is read from the index on request; most of these are in the ledger
 and survive a restart. `Counts` counts the others as answers are given, from 0 at the start of the process: by the
@@ -48,7 +49,7 @@ def _answered(
 
 
 def _now(name: str, unit: str, meaning: str, read: Callable[[ShardIndex], int], **more: Any) -> CounterRow:
-    """Returns a row for a current amount, which may decrease."""
+    """Returns a row for a gauge, a value that may decrease."""
     return CounterRow(name, unit, meaning, read=read, grows=False, **more)
 
 

@@ -1,4 +1,4 @@
-"""Tracks one time budget for each request, from its arrival on."""
+"""Tracks the time budget of each request from its arrival."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Deadline:
-    """The time until which a caller waits for its answer; without `timeout_ms` it has no end.
+    """The time until which a caller waits for its answer; without `timeout_ms` there is no limit.
 
     The deadline is checked before a decision and never after it, so a decided request is always answered. Reads are
     cancelled at the deadline.
@@ -28,11 +28,11 @@ class Deadline:
 
     @property
     def left_ms(self) -> int | None:
-        """The milliseconds left, negative once the deadline has passed; None: there is none."""
+        """The milliseconds left, negative once the deadline has passed; None if there is no deadline."""
         return None if self._end_ms is None else self._end_ms - self._clock.monotonic_ms()
 
     def at_most(self, ms: int) -> "Deadline":
-        """Returns a deadline that passes in `ms` milliseconds or with this one, whichever is first."""
+        """Returns a deadline that passes in `ms` milliseconds, or with this deadline if that is earlier."""
         left_ms = self.left_ms
         return Deadline(self._clock, ms if left_ms is None else min(ms, left_ms))
 

@@ -10,7 +10,8 @@ _PASSWORDS = re.compile(r"[^\s/@:]+:[^\s/@]*(?=@)|(?<=password=)[^&\s]+")
 
 
 def error_fields(error: BaseException) -> dict[str, object]:
-    """Returns the fields of an event: `error`, as text, and `cause`, the underlying bug if there is one."""
+    """Returns the log fields for an error: `error`, its text, and `cause`, the underlying unexpected exception, if
+    any."""
     expected = isinstance(error, OncegateError | OSError)
     bug = error.__cause__ if expected else error
     cause = {} if bug is None or isinstance(bug, OncegateError | OSError) else {"cause": bug}

@@ -1,4 +1,4 @@
-"""Owns all namespaces of the process; transports find, create and delete namespaces here."""
+"""Owns all namespaces of the process; transports find, create and delete namespaces through it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
@@ -75,7 +75,7 @@ class Gateway:
         return sum(shard.journal.index.claims.open_claims for namespace in serving for shard in namespace.shards)
 
     def claims(self, name: str, caller: str = "") -> Namespace | Unchecked:
-        """Returns the handler of claims of ids: the namespace or, while its ledger is down, one that grants all ids
+        """Returns the handler of id claims: the namespace or, while its ledger is down, a handler that grants all ids
         unchecked.
 
         The latter only if the namespace is configured for that. caller: the name of the credential. Raises as
@@ -181,12 +181,11 @@ class Gateway:
 
     @property
     def draining(self) -> Note | None:
-        """The operator's note while no new work is accepted; None: it is accepted."""
+        """The operator's note while no new work is accepted; None while new work is accepted."""
         return self._world.draining
 
     def open_work(self) -> dict[str, dict[str, int]]:
-        """Counts the work that a drained gateway must finish, by namespace; namespaces without open work are left
-        out."""
+        """Counts the work that a drained gateway must finish, by namespace; omits namespaces without open work."""
         work = {}
         for owner in self.owners():
             if (namespace := owner.serving) is not None:
@@ -199,7 +198,7 @@ class Gateway:
         return sorted(self._owners)
 
     def owners(self) -> list[Owner]:
-        """Returns the owners of all namespaces, sorted by name, except of those that are being deleted."""
+        """Returns the owners of all namespaces, sorted by name, except namespaces that are being deleted."""
         return [owner for _, owner in sorted(self._owners.items()) if not owner.is_deleted]
 
     def readiness(self) -> dict[str, str]:
@@ -208,14 +207,14 @@ class Gateway:
         return {name: owner.state for name, owner in sorted(self._owners.items()) if not owner.is_deleted}
 
     def standing(self, namespace: str) -> str:
-        """Returns the owner that this gateway follows as a standby, and how far it has read; empty if it follows
-        none."""
+        """Returns a description of the owner that this gateway follows as a standby, and its read position; empty if it
+        follows none."""
         owner = self._owners.get(namespace)
         return "" if owner is None else owner.standing
 
     def reason(self, namespace: str) -> str:
-        """Returns in one line why a namespace recovers or is down; empty if it does not, or if the reason is not
-        known yet."""
+        """Returns in one line why a namespace is recovering or down; empty if it is neither or the reason is still
+        unknown."""
         owner = self._owners.get(namespace)
         return "" if owner is None else owner.reason
 
@@ -224,8 +223,8 @@ class Gateway:
         await owner.started()
 
     async def start(self) -> None:
-        """Opens all namespaces concurrently; returns once each has been opened or has failed, or `OPENING_MS` after the
-        first one serves.
+        """Opens all namespaces concurrently; returns once each is open or has failed, or `OPENING_MS` after the first
+        namespace serves.
 
         Namespaces that fail are reopened later. Raises the first error if all of them fail and none is retried soon.
         """
@@ -278,7 +277,7 @@ class Gateway:
                 self._follow_the_list()
 
     def _follow_the_list(self) -> None:
-        """Follows namespaces that their owner has created since, and drops those that it has deleted."""
+        """Follows namespaces that the owner has created since, and drops the namespaces that it has deleted."""
         listed = set(self._world.ledgers.names())
         for name in listed - self._owners.keys():
             self._owners[name] = Owner(self._world, name)
@@ -347,8 +346,8 @@ async def open_gateway(
     standby: bool = False,
     duplicates: DuplicateLogs | None = None,
 ) -> AsyncIterator[Gateway]:
-    """Opens a gateway over all namespaces of `ledgers`; it serves when it is yielded, and is closed in order
-    afterwards.
+    """Opens a gateway over all namespaces of `ledgers`; the gateway serves when it is yielded, and is shut down in
+    order afterwards.
 
     standby: follow the owner of the ledgers until it is gone, then take over.
     duplicates: where single duplicates are logged.

@@ -16,13 +16,13 @@ GIB = 1 << 30
 
 
 def _semantic(default: int) -> Any:
-    """Declares a limit that changes what a duplicate is, or how long one is known; owners of one ledger must agree
-    on it."""
+    """Declares a limit that changes what counts as a duplicate, or for how long; all owners of a ledger must use the
+    same value."""
     return field(default=default, metadata={"half": "semantic"})
 
 
 def _one_of(default: str, *others: str) -> Any:
-    """Declares a limit that is one of a few words."""
+    """Declares a limit whose value is one of a few words."""
     return field(default=default, metadata={"choices": (default, *others)})
 
 
@@ -147,7 +147,7 @@ class Limits:
     page_bytes: int = 4 * MIB
 
     def disk_floor_bytes(self, total_bytes: int) -> int:
-        """Returns the free bytes of a disk of this size that stages must leave."""
+        """Returns the number of bytes that stages must leave free on a disk of this size."""
         return min(int(total_bytes * self.disk_free_fraction), self.disk_free_bytes)
 
     def lease_of(self, requested_ms: int | None) -> int:

@@ -14,7 +14,7 @@ _NAMESPACE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
 
 
 def check_namespace(name: str) -> None:
-    """Raises BadRequest if no namespace may have this name; nothing was created."""
+    """Raises BadRequest if this is not a valid namespace name; nothing was created."""
     if not _NAMESPACE.fullmatch(name):
         raise BadRequest(f"namespace {name!r}: lower-case letters, digits, _ . -, at most 63, no leading dot")
 
@@ -58,8 +58,8 @@ def produced(topic: str) -> str:
 
 
 def chosen(named: str | None, own: str, limits: Limits) -> str:
-    """Returns the dedup scope that a request names, which may be empty, or else `own`, its call's default. Raises
-    TooLarge."""
+    """Returns the dedup scope named in the request (possibly ""), or `own`, the default of the call, if it names none.
+    Raises TooLarge."""
     if named is None:
         return own
     check_length("id_set", named, limits)

@@ -47,7 +47,8 @@ class Namespace:
         self.operations = Operations(journal, lambda: home.eviction.busy)
 
     def fingerprints(self, named: str | None = None, own: str = CLAIMED) -> Fingerprinter:
-        """Returns the fingerprinter for the ids of one request, in the set `named`, or in `own` where it is None.
+        """Returns the fingerprinter for the ids of one request, in the dedup scope `named`, or in `own` if `named` is
+        None.
 
         The fingerprinter also reads the time of each id if the namespace's ids carry one. Raises TooLarge for the name.
         """
@@ -82,7 +83,7 @@ class Namespace:
             raise
 
     async def require_empty(self) -> None:
-        """Returns if the namespace contains only settings and no change waits to become durable.
+        """Returns once the namespace contains only settings and no change waits to become durable.
 
         Raises NotEmpty with the count of each kind; LedgerFull, LedgerDown: the contents are unknown.
         """

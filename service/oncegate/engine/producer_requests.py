@@ -14,7 +14,7 @@ from oncegate.ports import LanePlace
 
 @dataclass(frozen=True)
 class DriverRequest:
-    """Registers a driver: requests its next epoch for the attempt `token`, 16 bytes."""
+    """A request to register a driver, which asks for its next epoch for the attempt `token`, 16 bytes."""
 
     driver: str
     token: bytes
@@ -22,7 +22,7 @@ class DriverRequest:
 
 @dataclass(frozen=True)
 class DriverResult:
-    """A driver's epoch, and the last batch acked under its name; None: no batch was."""
+    """A driver's epoch, and the last batch acked under its name (None: no batch was acked)."""
 
     epoch: int
     batch: int | None
@@ -30,7 +30,7 @@ class DriverResult:
 
 @dataclass(frozen=True)
 class ProducerRequest:
-    """Registers a producer: requests its next epoch.
+    """A request to register a producer, which asks for its next epoch.
 
     driver: owns the producer permanently.
     lease_ms: None: the default.
@@ -68,7 +68,8 @@ class ProducerResult:
 
 @dataclass(frozen=True)
 class SequenceSettled:
-    """The outcome of a settled call. settled: how many sequences it was granted. lease_ms: 0 unless renewed."""
+    """The outcome of renewing, completing or releasing a producer's call. settled: how many sequences it was granted.
+    lease_ms: 0 unless renewed."""
 
     call: int
     state: ClaimState
@@ -78,7 +79,8 @@ class SequenceSettled:
 
 @dataclass(frozen=True)
 class AckRequest:
-    """Acks all that will never be retried: for each (producer, sequence), everything up to it; batches up to `batch`.
+    """An ack of everything that will never be retried: for each (producer, sequence) all sequences up to it, and all
+    batches up to `batch`.
 
     topic: the topic that the driver writes, if the ack carries offsets of its source; empty: it carries none.
     source_offsets: from where to resume the source; empty: no longer known.
@@ -95,7 +97,7 @@ class AckRequest:
 
 @dataclass(frozen=True)
 class AckResult:
-    """The outcome of an ack for each part: each producer is a part, each batch is one.
+    """The outcome of an ack for each of its parts; each producer is a part, and so is each batch.
 
     watermarks: of each named producer of the driver; None: nothing was ever acked.
     batch: the last acked batch.
@@ -156,7 +158,7 @@ class ProducerView:
 
 @dataclass(frozen=True, slots=True)
 class LaneOpening:
-    """The number of an opened lane, and where its client writes."""
+    """The number of an opened lane, and the topic and partition that its client writes to."""
 
     lane: int
     place: LanePlace
@@ -164,7 +166,7 @@ class LaneOpening:
 
 @dataclass(frozen=True, slots=True)
 class LaneQuestion:
-    """Asks which sequences of a lane are written, from `first` to `last`, both inclusive.
+    """A question which sequences of a lane are written, from `first` to `last`, both inclusive.
 
     acked: the source will bring no sequence up to this one; None: not stated.
     topic_id: 16 bytes, the topic's current id; None: it is not compared.

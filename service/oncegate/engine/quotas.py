@@ -1,4 +1,4 @@
-"""Limits the rates of a namespace and of a tenant, so that one leaves room for the others.
+"""Limits the rates of each namespace and each tenant, so that none of them starves the others.
 
 Each rate is a token bucket that holds one second and may go into debt. A request of any size is admitted while any
 tokens are left, and later requests wait until its debt is paid. Thus the largest request passes under the smallest
@@ -26,7 +26,7 @@ Whose = tuple[str, frozenset[str]]
 
 
 class Bucket:
-    """The tokens left of a rate; `per_second` 0: unlimited."""
+    """The remaining tokens of a rate limit; `per_second` 0 means unlimited."""
 
     __slots__ = ("_clock", "_left", "_per_second", "_since_ms")
 
@@ -35,7 +35,7 @@ class Bucket:
         self._left, self._since_ms = float(per_second), clock.monotonic_ms()
 
     def wait_ms(self) -> int:
-        """Returns the milliseconds until tokens are left; 0: there are some now."""
+        """Returns the milliseconds until tokens are available; 0 if some are available now."""
         if not self._per_second:
             return 0
         now_ms = self._clock.monotonic_ms()
@@ -67,12 +67,13 @@ class Tenant:
         self.namespaces = namespaces
 
     def has_room(self, claims: int = 1) -> bool:
-        """Returns whether that many more claims may be open. Asks each of the tenant's namespaces, some 100 ns each."""
+        """Returns whether the tenant may open that many more claims. Asks each of the tenant's namespaces, some 100 ns
+        each."""
         most = self._limits.tenant_open_claims
         return not most or self._open_claims() + claims <= most
 
     def check_claims(self) -> None:
-        """Raises QuotaExceeded if no further claim may be open: nothing was written."""
+        """Raises QuotaExceeded if the tenant may open no further claim: nothing was written."""
         if not self.has_room():
             raise QuotaExceeded(
                 f"{self._limits.tenant_open_claims} claims of this tenant are open (`tenant_open_claims` of "
@@ -100,7 +101,7 @@ class Rates:
         self._ids, self._bytes = Bucket(limits.ids_per_second, clock), Bucket(limits.bytes_per_second, clock)
 
     def take_ids(self, count: int, tenant: Tenant | None = None) -> None:
-        """Takes ids, sequences or rows from the rates of the namespace and of the tenant, before they are decided on.
+        """Charges ids, sequences or rows to the rates of the namespace and of the tenant, before deciding on them.
 
         Raises QuotaExceeded: nothing was taken or written.
         """
@@ -115,7 +116,7 @@ class Rates:
         self._ids.take(count)
 
     def take_bytes(self, count: int, tenant: Tenant | None = None) -> None:
-        """Takes the announced size of a body from the rates of the namespace and of the tenant.
+        """Charges the announced size of a body to the rates of the namespace and of the tenant.
 
         Raises QuotaExceeded: nothing was taken, read or written; never for NEVER_REFUSED_BYTES or less.
         """
@@ -149,7 +150,7 @@ class Tenants:
         self._is_bounded = any((*bounds, limits.tenant_open_claims, limits.tenant_namespaces))
 
     def of(self, whose: Whose | None) -> Tenant | None:
-        """Returns the tenant of a credential; None: it has none, or tenants have no quotas."""
+        """Returns the tenant of a credential; None if it has no tenant or tenants have no quotas."""
         if whose is None or not self._is_bounded:
             return None
         name, namespaces = whose

@@ -41,7 +41,8 @@ NO_SENDER = Sender()
 
 @dataclass(frozen=True, slots=True)
 class SettingsRequest:
-    """Changes the settings of a namespace; None: unchanged. Each member is a field of `NamespaceSet`."""
+    """A change of a namespace's settings; fields that are None stay unchanged. Each member is a field of
+    `NamespaceSet`."""
 
     horizon_ms: int | None = None
     auto_create_topics: bool | None = None
@@ -63,7 +64,7 @@ class Scope:
 
 @dataclass(frozen=True, eq=False)
 class ClaimRequest:
-    """Claims ids under a lease.
+    """A request to claim ids under a lease.
 
     ids: fingerprints in their dedup scope, (n, 2) uint64.
     lease_ms: None: the default.
@@ -88,7 +89,7 @@ class ClaimRequest:
 
 @dataclass(frozen=True, eq=False)
 class ClaimResult:
-    """The verdict for each id or sequence, in the order of the request.
+    """The verdict on each id or sequence, in the order of the request.
 
     claim: 16 bytes; None: nothing was granted.
     verdicts: uint8[n], wire bytes.
@@ -107,7 +108,7 @@ class ClaimResult:
 
 @dataclass(frozen=True)
 class SettleResult:
-    """The outcome of a settled claim.
+    """The outcome of renewing, completing or releasing a claim.
 
     settled: how many ids still named the claim.
     taken_over: how many now belong to another claim.
@@ -139,7 +140,7 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class TakeRequest:
-    """Claims ids for an owner without a lease, permanently.
+    """A request to claim ids for an owner permanently, without a lease.
 
     owner: 16 bytes that identify the owner's name.
     ids: fingerprints, (n, 2) uint64.
@@ -157,7 +158,7 @@ class TakeRequest:
 
 @dataclass(frozen=True, eq=False)
 class LookUpRequest:
-    """Asks for the state of ids without claiming any.
+    """A request for the state of ids, which claims none.
 
     ids: fingerprints, (n, 2) uint64.
     locate, made_ms: as in ClaimRequest.
@@ -171,7 +172,7 @@ class LookUpRequest:
 
 @dataclass(frozen=True, eq=False)
 class SequenceRequest:
-    """Claims sequences of a producer. Calls of one epoch count up.
+    """A request to claim sequences of a producer. Calls of one epoch count up.
 
     sequences: uint64[n], strictly increasing.
     prev_sequence: the last sequence of the source before these: there are none in between.
@@ -202,7 +203,7 @@ class Spilled:
 
 @dataclass(frozen=True, eq=False)
 class ProduceRequest:
-    """Appends rows to a topic.
+    """A request to append rows to a topic.
 
     ids: fingerprints, (n, 2) uint64, one for each row; None: rows without ids.
     keys: uint64[n], a hash of each row's key, which chooses its partition; None: all rows go to the next partition.
@@ -251,7 +252,7 @@ class ProduceResult:
 
 @dataclass(frozen=True, eq=False)
 class TopicRequest:
-    """Creates a topic or changes its settings; None: unchanged, or the default.
+    """A request to create a topic or change its settings; fields that are None stay unchanged, or get the default.
 
     schema: of a topic without rows yet.
     merges: add the schema's new columns after those of the topic; the schema may lack existing ones.
@@ -267,7 +268,7 @@ class TopicRequest:
 
 @dataclass(frozen=True, eq=False)
 class StageRequest:
-    """Stores one chunk of rows until its batch is committed.
+    """A request to store one chunk of rows until its batch is committed.
 
     owner: the run, or the uuid of a batch job; a later owner's stages replace those of an older one.
     fingerprint: 16 bytes, of the rows.
@@ -296,7 +297,7 @@ class StageResult:
 
 @dataclass(frozen=True)
 class CommitRequest:
-    """Publishes the winners' rows under a name.
+    """A request to publish the rows of the winning attempts under a batch name.
 
     nonce: 16 bytes, the same in every repeat.
     digest, previous_digest: of the input of this batch and of the one before, 32 bytes or None.
@@ -338,7 +339,7 @@ class CommitResult:
 
 @dataclass(frozen=True)
 class AbortRequest:
-    """Removes the stages of these attempts under a name; `tokens`: 16 bytes each."""
+    """A request to remove the stages of these attempts under a batch name; `tokens`: 16 bytes each."""
 
     name: Name
     tokens: tuple[bytes, ...]
@@ -354,8 +355,8 @@ class AbortResult:
 
 @dataclass(frozen=True, eq=False)
 class Fetched:
-    """Rows that were read, in whole ranges: the first may begin before the requested offset, the last may end after
-    it."""
+    """Rows that were read, in whole ranges: the first range may begin before the requested offset, and the last may
+    exceed the requested number of rows."""
 
     chunks: list[Chunk]
     low_offset: int

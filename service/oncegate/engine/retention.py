@@ -5,7 +5,8 @@ from oncegate.index.claims.results import Explained
 
 
 def kept_until_ms(known: Explained, horizon_ms: int) -> int | None:
-    """Returns the wall-clock time in ms until which an id is known at least; None: for ever, or it is not settled.
+    """Returns the wall-clock time in ms until which an id is kept at least; None if it is kept for ever or is not done
+    or taken.
 
     Only done and taken ids retire. `horizon_ms`: the namespace's retention of ids; 0: for ever.
     """

@@ -27,7 +27,8 @@ WORKS = ("compaction", "eviction", "room")
 
 
 class Shard:
-    """A ledger of one namespace while it serves: claims, producers, drivers and lanes, their commit and maintenance."""
+    """A namespace's ledger while it serves: its claims, producers, drivers and lanes, their group commit and
+    maintenance."""
 
     def __init__(
         self,
@@ -56,14 +57,14 @@ class Shard:
         self.direct = DirectLanes(self.journal, opened.topics.direct)
 
     def failing(self) -> dict[str, str]:
-        """Returns the current error of each background task that fails, and the shortage of a full disk."""
+        """Returns the current error of each failing background task, and the shortage if the disk is full."""
         return {work: error for work, error in self.works().items() if error}
 
     def works(self) -> dict[str, str]:
-        """Returns the current error of each of `WORKS`; empty where it works."""
+        """Returns the current error of each background task in `WORKS`; empty for tasks that work."""
         errors = self.scheduler.compaction_error, self.eviction.error, self.group_commit.room.shortage
         return dict(zip(WORKS, errors, strict=True))
 
     def counters(self) -> dict[str, int]:
-        """Returns every counter of `engine.counters` by its name."""
+        """Returns the value of every counter in `engine.counters`, by name."""
         return self.journal.counts.all(self.journal.index)

@@ -1,4 +1,4 @@
-"""Counts the answers of one process for a shard, by the table of `engine.counters`."""
+"""Counts the answers that one process gives for a shard, as defined by the table in `engine.counters`."""
 
 import re
 from bisect import bisect_left
@@ -39,7 +39,7 @@ _FEW = 32
 
 
 class Counts:
-    """Counters of one process by `COUNTERS`, from 0; they continue when the ledger is opened again.
+    """The counters of one process, as listed in `COUNTERS`. They start at 0 and continue when the ledger is reopened.
 
     appends: duration of each durable append in ms. changes: number of changes per append. claims: waiting time of each
     answered claim in ms, until everything it depends on is durable. ages: ages of duplicates' firsts in ms.
@@ -55,7 +55,7 @@ class Counts:
 
     @property
     def seen_max(self) -> int:
-        """Returns how many duplicates of one request the log accepts now."""
+        """Returns the number of duplicates that the log accepts from one request now."""
         return 0 if self._log is None else self._log.room
 
     def add(self, row: CounterRow, count: int = 1) -> None:
@@ -123,7 +123,7 @@ class Counts:
         return {row.name: self._counts[row.name] if row.read is None else row.read(index) for row in COUNTERS}
 
     def shown(self, row: CounterRow, index: ShardIndex | None) -> int | None:
-        """Returns a counter for metrics; None: it is read from the index, and there is no index.
+        """Returns a counter for metrics; None if it is read from the index and there is no index.
 
         A growing counter never decreases, although the index undoes changes that a full disk refused.
         """
@@ -148,7 +148,7 @@ class Exemplar:
 
 
 class Histogram:
-    """A histogram of whole numbers. A value counts in the bucket of the first bound >= value; the last has no bound.
+    """A histogram of integers. A value counts in the bucket of the first bound >= value; the last has no bound.
 
     bounds: ascending. exemplars: by bucket, the newest value whose request was traced.
     """

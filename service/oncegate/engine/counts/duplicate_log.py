@@ -50,7 +50,8 @@ class DuplicateLogs:
         return 0 if self._rate.wait_ms() else min(self._per_second, QUEUED_MAX - self._queued)
 
     def add(self, namespace: str, seen: Seen | None, count: int) -> None:
-        """Queues the details of answered duplicates. `count` includes those without details, which count as left out.
+        """Queues the details of duplicates that were answered. `count` includes those without details, which count as
+        left out.
 
         Leaves out and counts all of them if the queue is full.
         """
@@ -125,7 +126,7 @@ class DuplicateLog:
 
 
 def records_of(namespace: str, seen: Seen) -> Iterator[tuple[bytes, bytes]]:
-    """Yields a record per duplicate: the key is the fingerprint in hex, the value one JSON object.
+    """Yields one record per duplicate, with the fingerprint in hex as key and a JSON object as value.
 
     Records contain no ids, tokens or claim ids: an id may be personal data, and a claim id allows completing the claim.
     """

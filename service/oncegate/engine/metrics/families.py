@@ -1,4 +1,4 @@
-"""Lists every metric of /metrics in one table, which that page and its document derive from.
+"""Lists every metric of /metrics in one table, from which the endpoint and its documentation derive.
 
 A row reads a number that is kept anyway: none walks over ids or claims, none waits. What the counters of a namespace
 are, `engine.counters` says; what the index alone knows is left out while there is none, for then it is unknown.
@@ -35,7 +35,7 @@ class MetricKind(Enum):
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric of the gateway, or of each namespace (`of_owner`, at a monotonic time in ms).
+    """A metric of the gateway, or of each namespace (`of_owner`, read at a monotonic time in ms).
 
     name: without prefix and suffix; ends with its unit if that is a base unit. labels: besides the namespace. known:
     all values of the label. scale: factor to base units. greatest: summed-up namespaces show their greatest value
@@ -55,12 +55,12 @@ class Metric:
 
     @property
     def full_name(self) -> str:
-        """Returns the metric's name in queries: with prefix, and the suffix of counters."""
+        """Returns the metric's name as used in queries: with the prefix and, for counters, the suffix."""
         return f"{PREFIX}{self.name}{'_total' if self.kind is MetricKind.COUNTER else ''}"
 
     @property
     def all_labels(self) -> tuple[str, ...]:
-        """Returns the names of its labels, the namespace first."""
+        """Returns the names of the metric's labels, beginning with the namespace label if it has one."""
         return ("namespace", *self.labels) if self.of_owner is not None else self.labels
 
 
@@ -105,7 +105,7 @@ _TOGETHER = {
 
 
 def _counted(name: str, rows: list[CounterRow]) -> Metric:
-    """Returns a metric of one counter, or of several that a label distinguishes."""
+    """Returns a metric for one counter, or for several counters that a label distinguishes."""
     first = rows[0]
     labels = () if first.label is None else (first.label[0],)
     meaning = first.meaning if first.label is None else _TOGETHER[name]

@@ -32,7 +32,7 @@ class Family:
 
 
 class MetricsReader:
-    """The reader of a gateway's metrics, which remembers the namespaces with series of their own."""
+    """The reader of a gateway's metrics, which remembers the namespaces that have their own series."""
 
     def __init__(self) -> None:
         self._alone: set[str] = set()
@@ -68,7 +68,7 @@ class MetricsReader:
                 await gateway.clock.sleep_ms(0)
 
     def _assign(self, names: Iterable[str], most: int) -> None:
-        """Assigns series to new namespaces up to the limit; keeps the counts of deleted ones."""
+        """Assigns series to new namespaces up to the limit; keeps the counts of deleted namespaces."""
         present = set(names)
         self._alone &= present
         for gone in self._together.keys() - present:
