@@ -27,7 +27,7 @@ from oncegate.core.cells import Cell
 
 
 class BatchOrder(IntEnum):
-    """The batch of an ack relative to the last one acked under this driver's name."""
+    """How the batch of an ack compares with the last batch acked under this driver's name."""
 
     OLDER = 0
     SAME = 1
@@ -58,7 +58,7 @@ ACK_NUMBER: dict[BatchOrder, Cell[BatchNumber]] = {
 
 
 class BatchState(IntEnum):
-    """The state of one batch up to that of an ack.
+    """The state of a batch whose number is not above that of an ack.
 
     STALE: acked before.
     OPEN: one of its claims holds ids that are neither done nor free.

@@ -54,7 +54,7 @@ class CommitOutcome(Enum):
 
 
 class DigestMatch(Enum):
-    """The result of comparing the digests of two inputs; UNKNOWN if one is missing."""
+    """The result of comparing the digests of two inputs; UNKNOWN if a digest is missing."""
 
     EQUAL = "equal"
     DIFFERENT = "different"

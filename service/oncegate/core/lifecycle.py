@@ -444,7 +444,7 @@ class Ending(NamedTuple):
     error: OncegateError
 
     def again(self) -> OncegateError:
-        """Returns a copy of the error for another caller, so that each has its own traceback."""
+        """Returns a copy of the error for each caller, so that every copy has its own traceback."""
         return type(self.error)(self.error.detail, **self.error.extra)
 
 

@@ -159,7 +159,7 @@ REGISTER_DRIVER: dict[Registrant, Cell[Registration]] = {
 
 
 class SourceKnown(IntEnum):
-    """The source named by a registration relative to the one recorded for the producer.
+    """How the source named by a registration compares with the source recorded for the producer.
 
     UNNAMED: the registration names none.
     FIRST: none is recorded, e.g. for a producer from before sources were named.
@@ -257,7 +257,7 @@ class SequenceState(IntEnum):
 
 
 class ProducerAsker(IntEnum):
-    """The caller, in the epoch in force, as seen from the sequence's holder.
+    """The caller, in the current epoch, as seen from the sequence's holder.
 
     SAME_CALL: the very call that holds it.
     SAME_EPOCH: another call of the holder's epoch.

@@ -159,7 +159,7 @@ _NONE_TAGGED = b"\0"
 
 
 class EntryVersion(EntryError):
-    """Raised when an entry is of another version of the format."""
+    """Raised when an entry has a different version of the format."""
 
 
 class _Tagged(NamedTuple):

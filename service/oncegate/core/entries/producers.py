@@ -19,7 +19,7 @@ ResolvedProducer = Annotated[str, "text", Tag(130)]
 
 @dataclass(frozen=True, slots=True)
 class DriverRegistered:
-    """Records that `token` is the driver from now on, in this epoch; the previous driver is fenced."""
+    """Records that `token` becomes the driver, in this epoch; the previous driver is fenced."""
 
     KIND: ClassVar[int] = 20
     driver: Text
