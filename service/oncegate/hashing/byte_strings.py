@@ -43,7 +43,7 @@ class Octets:
 
     @classmethod
     def of_width(cls, data: NDArray[np.uint8], width: int, rows: int, start: int = 0) -> "Octets":
-        """Returns `rows` strings of `width` bytes each, from byte `start` on."""
+        """Returns `rows` consecutive strings of `width` bytes each, beginning at byte `start`."""
         starts = np.arange(rows, dtype=np.int64) * width + start
         return cls(data, starts, np.broadcast_to(np.int64(width), rows), width)
 
@@ -65,7 +65,7 @@ class Octets:
         return Octets(self.data, self.starts.take(rows), self.lengths.take(rows), None)
 
     def messages(self) -> Iterator[bytes]:
-        """Yields the strings as objects, for few or long ones."""
+        """Yields the strings as `bytes` objects, for few or long strings."""
         for start, length in zip(self.starts.tolist(), self.lengths.tolist(), strict=True):
             yield self.data[start : start + length].tobytes()
 
@@ -122,8 +122,8 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def is_binary(kind: pa.DataType) -> bool:
-    """Returns whether this is one of Arrow's binary types, including fixed-size binary but not decimals, which share
-    its class.
+    """Returns whether this is one of Arrow's binary types, including fixed-size binary but excluding decimals, which
+    share its class.
     """
     types = pa.types
     variable = types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)

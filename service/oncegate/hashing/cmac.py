@@ -181,8 +181,8 @@ def _double(value: int) -> int:
 
 
 def _last_block_tables(full: bytes, partial: bytes) -> tuple[Words, Words]:
-    """Returns two tables by the number of bytes in a last block (0 to 16): the mask of its bytes; the padding and
-    subkey.
+    """Returns two tables, indexed by the number of bytes in a last block (0 to 16): the byte mask, and the padding
+    xored with the subkey.
     """
     keep, finish = np.zeros((17, 16), np.uint8), np.zeros((17, 16), np.uint8)
     for left in range(BLOCK_BYTES):

@@ -97,7 +97,7 @@ class TimedFingerprinter(Fingerprinter):
         return fingerprints
 
     def of_columns(self, columns: Sequence[pa.Array]) -> NDArray[np.uint64]:
-        """Returns fingerprints (n, 2) of ids of one column's bytes."""
+        """Returns fingerprints (n, 2) of ids that consist of a single column's bytes."""
         if len(columns) != 1:
             raise BadRequest(
                 f"ids of {len(columns)} columns do not carry their time, and `id_time` of this namespace says that ids "

@@ -23,12 +23,12 @@ _overload: Callable[[Any], Callable[[Any], Any]] = overload
 
 
 def word_at(data: U8, at: Any) -> Any:
-    """Returns the little-endian uint64 of the eight bytes from `at` on, unaligned."""
+    """Returns the eight bytes at offset `at`, which may be unaligned, as a little-endian uint64."""
     return np.uint64(int.from_bytes(data[at : at + 8].tobytes(), "little"))
 
 
 def put_word(data: U8, at: Any, word: Any) -> None:
-    """Writes a uint64 as eight little-endian bytes from `at` on, unaligned."""
+    """Writes a uint64 as eight little-endian bytes at offset `at`, which may be unaligned."""
     data[at : at + 8] = np.frombuffer(int(word).to_bytes(8, "little"), np.uint8)
 
 

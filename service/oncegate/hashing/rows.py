@@ -56,7 +56,7 @@ class _Cell:
 
     @property
     def width(self) -> int:
-        """Returns the bytes of a fixed value, 0 if there is none."""
+        """Returns the number of bytes of a fixed-width value, 0 if the cell has none."""
         return 0 if self.fixed is None else self.fixed.dtype.itemsize
 
 
