@@ -1,4 +1,5 @@
-"""Defines the ledger, the set of ledgers, and how a standby follows a ledger that another process owns.
+"""Defines the interfaces of a ledger, of a set of ledgers, and of a standby that follows a ledger owned by another
+process.
 
 `LEAVING_OUT` lists the optional abilities; start there to write a new ledger. Everything else is mandatory. The
 conformance suite (`oncegate.testing`) skips, by name, the checks of abilities that a ledger leaves out.

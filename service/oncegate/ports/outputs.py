@@ -117,7 +117,8 @@ class Outputs(Protocol):
     """Reads published rows back; `OpenLedger.outputs` of a ledger that holds rows."""
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
-        """Returns published ranges with the rows from `offset` on, until `max_rows` are covered or the topic ends.
+        """Returns the published ranges that contain the rows from `offset`, until `max_rows` rows are covered or the
+        topic ends.
 
         Stops after the range that reaches `max_bytes`; returns at least one range if there are rows.
 
@@ -190,7 +191,7 @@ class DuplicateTopic(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LanePlace:
-    """The parameters with which a client writes as one lane.
+    """The parameters that a client needs to write rows as a lane directly into Kafka.
 
     ledger: id of the ledger, 16 bytes; each record names it.
     brokers: where both topics are.

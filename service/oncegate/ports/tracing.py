@@ -44,11 +44,12 @@ class Tracer(Protocol):
     def request(
         self, name: str, headers: Iterable[tuple[str | bytes, str | bytes]], attributes: Attributes
     ) -> AbstractContextManager[TraceSpan | None]:
-        """Records a request as a child of its caller's span, which the headers name; None: it is not sampled."""
+        """Records a request as a child of its caller's span, which the headers name; None if the request is not
+        sampled."""
 
 
 class _Cell:
-    """Holds the current span of a task and of those that it starts, until its block ends."""
+    """Holds the current span of a task, and of the tasks that it starts, until the span's block ends."""
 
     __slots__ = ("span",)
 
