@@ -47,5 +47,5 @@ def unknown_end(work: str, error: BaseException) -> LedgerDown:
 
 
 def again(error: OncegateError) -> OncegateError:
-    """Copies an error for another caller, since each one needs a traceback of its own."""
+    """Copies an error for each further caller, because every caller needs a separate traceback."""
     return type(error)(error.detail, **error.extra)

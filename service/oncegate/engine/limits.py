@@ -28,7 +28,7 @@ def _one_of(default: str, *others: str) -> Any:
 
 @dataclass(frozen=True)
 class Limits:
-    """Holds the limits in force."""
+    """The limits of a gateway."""
 
     # Ten of Spark's default Arrow batches. At 15 ns an id, one request blocks the event loop for less than 10 ms.
     ids_per_request: int = 100_000
@@ -151,7 +151,8 @@ class Limits:
         return min(int(total_bytes * self.disk_free_fraction), self.disk_free_bytes)
 
     def lease_of(self, requested_ms: int | None) -> int:
-        """Returns the lease of a request in ms; None: the default. Raises BadRequest outside of the limits."""
+        """Returns the lease for a request in ms; the default if `requested_ms` is None. Raises BadRequest outside of
+        the limits."""
         lease_ms = self.lease_ms if requested_ms is None else requested_ms
         if not self.lease_ms_min <= lease_ms <= self.lease_ms_max:
             raise BadRequest(f"a lease of {lease_ms} ms; from {self.lease_ms_min} to {self.lease_ms_max} ms are given")

@@ -1,4 +1,4 @@
-"""Serves one ledger and its index, with the use cases whose state is in that ledger alone.
+"""Serves one ledger and its index, with the use cases whose state is entirely in that ledger.
 
 The in-memory index may run ahead of the ledger. An answer is sent only once every entry that it depends on is durable
 (`commit.proven.answers`). Deadlines are checked before a decision and never after it.

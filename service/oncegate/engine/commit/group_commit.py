@@ -231,7 +231,7 @@ class GroupCommit:
                 self.room.end_full()
 
     async def _wait(self, wait_ms: int | None) -> None:
-        """Waits until something is submitted, for at most `wait_ms`; None: without a limit."""
+        """Waits until a change is submitted, for at most `wait_ms` milliseconds; None waits without a limit."""
         self._wake.clear()
         if wait_ms is None:
             await self._wake.wait()

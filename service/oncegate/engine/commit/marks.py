@@ -39,7 +39,7 @@ class Marks:
 
     @property
     def compacted_to(self) -> int:
-        """The position up to which a snapshot replaced the entries; 0: all entries are kept."""
+        """The position up to which a snapshot replaced the entries; 0 if all entries are kept."""
         return self._compacted
 
     def add(self, mark: Mark) -> None:

@@ -170,7 +170,8 @@ def rows_in(entry: Produced, ids: U64) -> I64:
 
 
 def _order(entry: Produced, fresh: int, taken: int) -> I64 | None:
-    """Returns the row of each fresh id, then of each taken one; None if the entry is too old to record it."""
+    """Returns the row of each fresh id, then of each id taken over; None if the entry is from an older version, which
+    recorded no rows."""
     if not fresh or not taken:
         return np.arange(fresh + taken, dtype=np.int64)
     taken_at = np.frombuffer(entry.taken_at, np.uint32).astype(np.int64)

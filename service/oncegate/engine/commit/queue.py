@@ -145,7 +145,7 @@ class Waiters:
         return nullcontext() if first is None else _group_commit(first, changes, entries)
 
     def release(self, position: int) -> None:
-        """Resolves the futures that wait for `position` or an earlier one."""
+        """Resolves the futures that wait for `position` or an earlier position."""
         commit = current_span() if self.traced else None
         waiting, self._waiting = self._waiting, []
         for waiter in waiting:
@@ -161,7 +161,7 @@ class Waiters:
                 waiter.future.set_result(None)
 
     def fail_to(self, position: int, error: OncegateError) -> None:
-        """Fails the futures that wait for `position` or an earlier one."""
+        """Fails the futures that wait for `position` or an earlier position."""
         for waiter in self._waiting:
             if waiter.position <= position and not waiter.future.done():
                 waiter.future.set_exception(again(error))

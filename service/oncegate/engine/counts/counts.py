@@ -241,7 +241,7 @@ class Clients:
         self.by_name: dict[tuple[str, str], Client] = {(OTHER, OTHER): Client()}
 
     def of(self, user_agent: str | None) -> Client:
-        """Returns the counts of the client with this `User-Agent`; None: the request has none."""
+        """Returns the counts of the client with this `User-Agent`; None if the request has no such header."""
         name = product(user_agent)
         # All further versions share one entry.
         if name not in self.by_name and len(self.by_name) >= VERSIONS_MAX:

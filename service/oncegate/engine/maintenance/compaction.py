@@ -103,5 +103,5 @@ class RunBuilder:
 
 
 def _sorted(parts: list[U64]) -> Iterator[U64]:
-    """Yields one sorted chunk; lazily, so that the writing thread sorts it."""
+    """Yields one sorted chunk, lazily, so that the writing thread does the sorting."""
     yield sorted_records(np.concatenate(parts))

@@ -35,7 +35,8 @@ class Stopped(Exception):
 
 
 class RateLimit:
-    """A limit of bytes per second for one thread at a time, with a burst of one second. Made on the event loop."""
+    """A rate limit in bytes per second for one thread at a time, which allows a burst of one second. Made on the event
+    loop."""
 
     def __init__(self, clock: Clock, bytes_per_second: int) -> None:
         self._clock = clock

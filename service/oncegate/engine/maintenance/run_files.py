@@ -164,7 +164,7 @@ class RunFiles:
                 self._runs.remove(name)
 
     def remove(self, runs: Iterable[ColdRun]) -> None:
-        """Removes runs that are no longer in use; open ones stay readable."""
+        """Removes run files that are no longer in use; files that are still open stay readable."""
         for run in runs:
             self._remove(run.name)
             run.run.let_go()

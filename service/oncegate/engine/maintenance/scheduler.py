@@ -82,7 +82,7 @@ class Scheduler:
             journal.record(due, [TrimRanges(entry.topic, entry.partition, entry.before_offset) for entry in due])
 
     def compact(self) -> None:
-        """Requests a snapshot once the entries are twice as large as the last one.
+        """Requests a snapshot once the entries are twice as large as the last snapshot.
 
         With this factor, data is written at most three times over a year. A snapshot also pays if no entry is obsolete:
         a start reads it faster than the entries.

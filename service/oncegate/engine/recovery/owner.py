@@ -118,7 +118,7 @@ class Owner:
 
     @property
     def cause(self) -> Exception | None:
-        """Returns the error for callers in states whose row returns the cause; None in other states."""
+        """Returns the error for callers if the current state's table row returns the cause; otherwise None."""
         if ROWS[self.life].effect.callers is not Callers.CAUSE:
             return None
         return self._cause or LedgerDown("the gateway is shutting down; nothing was written")

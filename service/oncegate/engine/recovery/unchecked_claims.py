@@ -66,7 +66,8 @@ class UncheckedClaims:
             self._observer.event("passing_unchecked", namespace=self._namespace)
 
     def stop(self) -> None:
-        """Refuses claims until this gateway has served again: another owner may change the settings."""
+        """Refuses claims until this gateway has served again, because a different owner may change the settings
+        meanwhile."""
         self._unchecked = self._prepared = None
 
     def end(self, namespace: Namespace) -> None:

@@ -175,7 +175,7 @@ class ClaimBatcher:
             raise QuotaExceeded(f"{journal.limits.open_claims} claims of this namespace are open; nothing was written")
 
     def _grant(self, batch: list[Pending]) -> None:
-        """Decides the claims that one call of the index can decide; the others stay undecided.
+        """Decides the claims that a single call to the index can decide; the others stay undecided.
 
         Raises OncegateError before any effect.
         """
@@ -196,7 +196,7 @@ class ClaimBatcher:
         self._answer(batch, *journal.record_together(claims, _made_ms(batch)))
 
     def _first_calls(self, batch: list[Pending], now_ms: int) -> list[Pending]:
-        """Returns the claims with a new (token, call), one for each, whose deadline has not passed."""
+        """Returns one claim for each new (token, call), if its deadline has not passed."""
         calls, first = set(), []
         for one in batch:
             call, left_ms = (one.request.token, one.request.call), one.deadline.left_ms
@@ -248,7 +248,7 @@ def _made_ms(batch: list[Pending]) -> NDArray[np.uint64] | None:
 
 
 def _made_of(request: ClaimRequest) -> NDArray[np.uint64]:
-    """Returns the creation times of a claim's ids; ids without one get the maximum, so that they are never stale."""
+    """Returns the creation times of a claim's ids; ids without a time get the maximum, so that they are never stale."""
     return np.full(len(request.ids), _NEVER_MS, np.uint64) if request.made_ms is None else request.made_ms
 
 

@@ -43,7 +43,8 @@ class Claims:
 
     @answers("claim", shadow.claimed)
     async def claim(self, request: ClaimRequest, deadline: Deadline) -> ClaimResult:
-        """Decides which ids may be written: one verdict per id, in order. All are STALE if their batch was acked.
+        """Decides which ids may be written: returns one verdict per id, in order. All are STALE if their batch was
+        acked.
 
         Raises TokenReused, TooLarge, BadRequest, QuotaExceeded, Recovering, LedgerFull, DeadlinePassed: nothing was
         written. LedgerDown: effect unknown; retry with the same token and call.

@@ -33,8 +33,8 @@ class Drivers:
 
     @answers("register_driver")
     async def register(self, request: DriverRequest, deadline: Deadline) -> DriverResult:
-        """Registers a driver under this token and returns its epoch, a new one for a new token; older epochs are fenced
-        at once.
+        """Registers a driver under this token and returns its epoch. A new token gets a new epoch, which fences older
+        epochs at once.
 
         Raises Fenced if a later one has registered, TooLarge, BadRequest, LedgerFull, DeadlinePassed: nothing was
         changed. LedgerDown: effect unknown; retry.
@@ -61,8 +61,7 @@ class Drivers:
 
     @answers("ack")
     async def ack(self, request: AckRequest, deadline: Deadline) -> AckResult:
-        """Records that the driver will never retry these sequences and batches: they are STALE from now on, and
-        forgotten.
+        """Records that the driver will never retry these sequences and batches: they become STALE and are forgotten.
 
         Each producer is a part of the ack, and so is each batch up to `request.batch`; a refused part does not stop the
         others.

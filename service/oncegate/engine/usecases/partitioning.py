@@ -26,8 +26,8 @@ class Share:
 
 
 def partition_of(keys: Keys | None, rows: int, partitions: int, turn: int) -> NDArray[np.int64]:
-    """Returns the partition of each row, int64[rows]: by the hash of its key; without keys, all go to one partition,
-    by `turn`."""
+    """Returns the partition of each row, int64[rows]: by the hash of its key or, without keys, one partition for all
+    rows, chosen by `turn`."""
     if keys is None:
         return np.full(rows, turn % partitions, np.int64)
     return (keys % np.uint64(partitions)).astype(np.int64)

@@ -197,8 +197,8 @@ class Records:
         return bool(self._index.settings.in_force.shadow)
 
     def _others(self, decision: ClaimDecision) -> NDArray[np.bool_]:
-        """Returns which rows shadow mode writes in addition to the granted ones, bool[rows]: all others, but none in
-        a repeat of a known call, whose first try wrote them."""
+        """Returns a mask, bool[rows], of the rows that shadow mode writes in addition to the granted rows: all others,
+        but none in a repeat of a known call, whose first attempt wrote them."""
         if not self._in_shadow or decision.claim is not None:
             return np.zeros(len(decision.actions), np.bool_)
         is_other: NDArray[np.bool_] = (decision.actions != Action.GRANT) & (decision.actions != Action.TAKE_OVER)

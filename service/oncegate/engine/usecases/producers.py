@@ -37,8 +37,8 @@ class Producers:
 
     @answers("register")
     async def register(self, request: ProducerRequest, deadline: Deadline) -> ProducerResult:
-        """Registers a producer under this token and returns its epoch, a new one for a new token; older epochs are then
-        fenced.
+        """Registers a producer under this token and returns its epoch. A new token gets a new epoch, which fences older
+        epochs.
 
         Raises ProducerBusy while another's lease is live, Fenced if a later one has registered, OtherDriver,
         SourceReplaced, TooLarge, BadRequest, LedgerFull, DeadlinePassed: nothing was changed. LedgerDown: effect
@@ -104,8 +104,8 @@ class Producers:
 
     @answers("claim_sequences", shadow.granted)
     async def claim(self, request: SequenceRequest, deadline: Deadline) -> ClaimResult:
-        """Decides which sequences may be written: one verdict each, in order. The claim is named by (producer, epoch,
-        call).
+        """Decides which sequences may be written: returns one verdict for each, in order. The claim is named by
+        (producer, epoch, call).
 
         Raises UnknownProducer, Fenced, Gap, OutOfOrder, TokenReused, TooLarge, BadRequest, Overloaded, LedgerFull,
         DeadlinePassed: nothing was written. LedgerDown: effect unknown; retry the same call.

@@ -357,7 +357,7 @@ def check_fits(topic: str, known: Schema, brought: Schema) -> None:
 
 
 def _leaf_count(kind: Any) -> int:
-    """Counts the leaf columns of a type; a type that is not nested counts as one."""
+    """Counts the leaf columns of a type; a type that is not nested counts as one column."""
     if not pa.types.is_nested(kind) or not kind.num_fields:
         return 1
     return sum(_leaf_count(kind.field(number).type) for number in range(kind.num_fields))

@@ -163,7 +163,7 @@ class DirectLanes:
         self.journal.record([LaneWritten(lane.number, offset, span.tobytes(), self.journal.wall_ms())])
 
     def _known(self, lane: Lane, question: LaneQuestion) -> tuple[LaneAnswer, set[RecordState]]:
-        """Returns the index's answer to a question, and the states of its sequences."""
+        """Returns the index's answer to a question about sequences, and the states of these sequences."""
         duplicates = lane.within(question.first, question.last)
         is_whole = count_of(duplicates) == question.last - question.first + 1 if len(duplicates) else False
         states = set() if is_whole else {RecordState.ABSENT}
