@@ -94,7 +94,7 @@ class IdState(IntEnum):
 
 
 class Asker(IntEnum):
-    """The caller of a request, as seen from the id's holder.
+    """The relation of a request's caller to the current holder of the id.
 
     SAME_CLAIM: the same (token, call) as the holder.
     REPEAT: a (token, call) that was decided before and whose claim does not hold this id.

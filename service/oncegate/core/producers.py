@@ -108,7 +108,8 @@ DRIVER: dict[Standing, Cell[Entrance]] = {
 
 
 class Registrant(IntEnum):
-    """The caller of a registration, as seen from the holder of the name. PAST: its token was already superseded."""
+    """The relation of a registration's caller to the current holder of the name. PAST: its token was already
+    superseded."""
 
     FIRST = 0
     SAME = 1
@@ -257,7 +258,7 @@ class SequenceState(IntEnum):
 
 
 class ProducerAsker(IntEnum):
-    """The caller, in the current epoch, as seen from the sequence's holder.
+    """The relation of a caller in the current epoch to the holder of the sequence.
 
     SAME_CALL: the very call that holds it.
     SAME_EPOCH: another call of the holder's epoch.

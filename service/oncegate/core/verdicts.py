@@ -1,4 +1,4 @@
-"""Defines the verdicts: one table from which the HTTP codecs, the client's copy and the documents derive.
+"""Defines the verdicts: one table from which the HTTP codecs, the client's copy and the documentation derive.
 
 A verdict is given per id, in the order asked, in a 200: a duplicate is a success. On the wire a verdict is one byte.
 The low four bits identify the verdict, the high four bits qualify it. 0 is never sent, so an uninitialised buffer is

@@ -309,7 +309,7 @@ async def _opened(owner: Owner, serves: asyncio.Event) -> Exception | None:
 
 
 def _absent(namespace: str) -> str:
-    """Returns the error text for a missing namespace; it shows how to create one if the name is valid."""
+    """Returns the error text for a missing namespace; it shows how to create the namespace if the name is valid."""
     try:
         check_namespace(namespace)
     except BadRequest as error:
@@ -318,7 +318,8 @@ def _absent(namespace: str) -> str:
 
 
 def _refusal(owner: Owner) -> Exception:
-    """Returns the error for new callers of a namespace that does not serve, by the row of its state (`core.lifecycle`).
+    """Returns the error for new callers of a namespace that does not serve, according to its state's row in
+    `core.lifecycle`.
 
     Causes that are to stop the caller, or that name another owner, keep their code. Otherwise the namespace may serve
     later: Recovering.

@@ -30,7 +30,7 @@ def check_name(what: str, name: str, limits: Limits) -> None:
 
 
 def check_length(what: str, name: str, limits: Limits) -> None:
-    """Raises TooLarge if a name has more than `limits.name_bytes` bytes of UTF-8; an empty one is valid."""
+    """Raises TooLarge if a name has more than `limits.name_bytes` bytes of UTF-8; an empty name is valid."""
     if (size_bytes := len(name.encode("utf-8", "replace"))) > limits.name_bytes:
         raise TooLarge(f"{what}: a name of {size_bytes} bytes; at most {limits.name_bytes} bytes are taken")
 

@@ -49,7 +49,8 @@ class ProducerRequest:
 
 @dataclass(frozen=True, eq=False)
 class ProducerResult:
-    """The state of a registered producer; `watermark`, `claimed_to` and `resume_after` are None until there are any.
+    """The state of a registered producer; `watermark`, `claimed_to` and `resume_after` are None as long as there are
+    none.
 
     resume_after: the highest sequence such that everything claimed up to it is done.
     done: uint64, shape (k, 2), inclusive intervals above the watermark that are done; only the newest ones if
@@ -134,7 +135,7 @@ class ResolveRequest:
 
 @dataclass(frozen=True, eq=False)
 class ProducerView:
-    """The state of a producer, for a person.
+    """The state of a producer, as shown to a person.
 
     done, open: uint64 (k, 2), inclusive intervals above the watermark, at most a thousand each; `open` was claimed or
     released, and is not done.
@@ -166,7 +167,7 @@ class LaneOpening:
 
 @dataclass(frozen=True, slots=True)
 class LaneQuestion:
-    """A question which sequences of a lane are written, from `first` to `last`, both inclusive.
+    """A request that asks which sequences of a lane are written, from `first` to `last`, both inclusive.
 
     acked: the source will bring no sequence up to this one; None: not stated.
     topic_id: 16 bytes, the topic's current id; None: it is not compared.
@@ -182,7 +183,8 @@ class LaneQuestion:
 
 @dataclass(frozen=True, eq=False)
 class LaneAnswer:
-    """The sequences that are written: `duplicates`, inclusive spans of shape (k, 2), in order.
+    """The answer to a lane question: `duplicates` are the written sequences, as ascending inclusive spans of shape (k,
+    2).
 
     is_whole: `duplicates` covers the whole question; otherwise the client must write the rest, which was not written.
     """

@@ -44,7 +44,7 @@ class Bucket:
         return 0 if self._left > 0 else int(-self._left * 1_000 / self._per_second) + 1
 
     def take(self, count: int) -> None:
-        """Takes `count` tokens, which may be more than are left."""
+        """Takes `count` tokens, even if fewer are left."""
         self._left -= count
 
 

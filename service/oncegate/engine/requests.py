@@ -24,7 +24,7 @@ Batch = Any
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """The sender of one request, as read by the transport.
+    """The sender of a request, as determined by the transport.
 
     writer: bytes of `core.writers`; empty: the request names no writer.
     client: the counts of the client program; None: they are not counted.
@@ -55,8 +55,8 @@ class SettingsRequest:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A batch scope (`scope = retry`): ids count only within one batch of one driver, and are forgotten when it is
-    acked."""
+    """A batch scope (`scope = retry`): ids count only within one batch of one driver, and are forgotten when that batch
+    is acked."""
 
     driver: str
     batch: int

@@ -1,4 +1,4 @@
-"""Computes how long ids stay known."""
+"""Computes how long an id is remembered."""
 
 from oncegate.core.claims import IdState
 from oncegate.index.claims.results import Explained

@@ -21,7 +21,8 @@ def log_batch(journal: Journal, request: CommitRequest, result: CommitResult) ->
 
 
 class PlainWriteWarnings:
-    """Warns once for each topic, while the shard lives, that its rows have no ids: a retry would write them again."""
+    """Warns once per topic and shard lifetime that the topic's rows have no ids, so that a retry would write them
+    again."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal

@@ -139,7 +139,7 @@ class Cmac:
 
 
 class _State:
-    """The chaining values of some rows, which are their CMACs after each row's last block."""
+    """The chaining values of some rows; after a row's last block its chaining value is the CMAC."""
 
     def __init__(self, rows: int) -> None:
         # update_into() requires 15 bytes of room beyond its output.

@@ -45,7 +45,7 @@ class DropRanges:
 
 @dataclass(frozen=True, slots=True)
 class TrimRanges:
-    """Forgets published ranges that end at or below `before_offset`; reading there raises OffsetTrimmed."""
+    """Forgets published ranges that end at or below `before_offset`; reading below that offset raises OffsetTrimmed."""
 
     topic: str
     partition: int
@@ -129,7 +129,7 @@ class Outputs(Protocol):
 
 
 class RowTopics(Protocol):
-    """External topics that a ledger sends rows to (`OpenLedger.topics`)."""
+    """The external topics to which a ledger sends rows (`OpenLedger.topics`)."""
 
     @property
     def where(self) -> str:

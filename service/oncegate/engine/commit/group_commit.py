@@ -157,7 +157,7 @@ class GroupCommit:
             self._waiters.add(position, waiter, span)
 
     async def all_durable(self) -> None:
-        """Waits until everything submitted so far is durable, as a refusal must; raises as `durable`."""
+        """Waits until all changes submitted so far are durable, as every refusal must; raises as `durable`."""
         await self.durable(self.next_position - 1)
 
     @property
@@ -182,7 +182,7 @@ class GroupCommit:
         return self.probe()
 
     def probe(self) -> int:
-        """Appends an entry without effect, to test whether the ledger accepts one; returns its position.
+        """Appends a probe, an entry without effect, to test whether the ledger accepts entries; returns its position.
 
         Raises as `check`.
         """
@@ -358,7 +358,7 @@ class GroupCommit:
         self.when_ended(ending)
 
     def close(self, refusal: OncegateError | None = None) -> None:
-        """Refuses further changes; `run` returns once everything submitted is written.
+        """Refuses further changes; `run` returns once all submitted changes are written.
 
         refusal: the error to raise from now on; None: the gateway is shutting down.
         """

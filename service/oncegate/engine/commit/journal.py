@@ -24,7 +24,8 @@ from oncegate.ports import Clock, Observer, OutputChange
 
 @dataclass
 class Journal:
-    """Applies decisions to the index and queues them for the ledger, in that order, without an await in between.
+    """Applies decisions to the index and queues their entries for the ledger, in that order, without an await in
+    between.
 
     size_bytes: of the entries recorded since the last compaction.
     rates: the namespace's rate limits.

@@ -43,7 +43,7 @@ class Marks:
         return self._compacted
 
     def add(self, mark: Mark) -> None:
-        """Adds a durable ledger position, unless it is the last one already."""
+        """Adds a durable ledger position, unless it is already the last position."""
         if mark.position and (not self._positions or mark.position > self._positions[-1]):
             self._positions.append(mark.position)
             self._chains.append(int.from_bytes(mark.chain, "little"))

@@ -109,7 +109,8 @@ class ChangeQueue:
 
 @dataclass(slots=True)
 class _Waiter:
-    """An answer that waits for `position`. task: awaits it. span: of its request, if it is traced."""
+    """An answer that waits until the ledger position `position` is durable. task: awaits it. span: of its request, if
+    it is traced."""
 
     position: int
     future: asyncio.Future[None]
@@ -118,7 +119,7 @@ class _Waiter:
 
 
 class Waiters:
-    """The futures of answers, by the position each waits for. Futures that are already done are skipped.
+    """The futures of waiting answers, by the position that each waits for. Futures that are already done are skipped.
 
     An append serves many requests, but a span has one parent: the span of a group commit is a child of the first
     traced request that waits for it, and is linked with all of the traced ones, both ways.

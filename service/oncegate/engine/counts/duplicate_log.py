@@ -67,7 +67,7 @@ class DuplicateLogs:
         self._filled.set()
 
     async def close(self) -> None:
-        """Writes the queue for at most `CLOSING_MS`; counts the rest as failed."""
+        """Writes the queued records for at most `CLOSING_MS`; counts the remaining records as failed."""
         self._is_closing = True
         self._filled.set()
         await asyncio.wait([self._task], timeout=CLOSING_MS / 1_000)

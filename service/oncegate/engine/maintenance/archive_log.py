@@ -19,7 +19,7 @@ ID_BYTES = 16
 
 
 def record(journal: Journal, parts: list[tuple[Archived, U64]]) -> tuple[int, list[tuple[Archive, U64]]]:
-    """Applies archives to the index and queues them as one change.
+    """Applies archives of evicted ids to the index and queues them for the ledger as one change.
 
     Returns the position of the change, and each archive with its ids, uint64 (n, 2).
     """
@@ -34,7 +34,7 @@ def record(journal: Journal, parts: list[tuple[Archived, U64]]) -> tuple[int, li
 
 
 def trim(journal: Journal, before_wall_ms: int) -> list[TrimRanges]:
-    """Returns the ranges to trim with the entry that retires everything older than `before_wall_ms`."""
+    """Returns the archive ranges to trim in the append that retires everything older than `before_wall_ms`."""
     sealed = journal.index.claims.archives
     return [TrimRanges(TOPIC, 0, sealed.first_kept_offset(before_wall_ms))] if sealed.by_number else []
 

@@ -104,7 +104,8 @@ class RunFiles:
             return set()
 
     def _is_of_history(self, shown: list[object]) -> bool:
-        """Returns whether the ledger's history contains a position. Raises ValueError, TypeError if malformed."""
+        """Returns whether a recorded position belongs to the ledger's history. Raises ValueError, TypeError if
+        malformed."""
         position, chain = shown
         return self.marks.holds(Mark(self.marks.ledger, int(str(position)), bytes.fromhex(str(chain))))
 

@@ -44,12 +44,12 @@ class Settings:
 
     @property
     def horizon_ms(self) -> int:
-        """Returns the retention of done ids in ms; 0: forever."""
+        """Returns the retention of done ids in ms; 0 means for ever."""
         return self.in_force.horizon_ms
 
     @property
     def auto_create_topics(self) -> bool:
-        """Returns whether the first write creates its topic."""
+        """Returns whether the first write to a topic creates the topic."""
         return bool(self.in_force.auto_create_topics)
 
     @property
@@ -79,7 +79,7 @@ class Settings:
 
     @property
     def policies(self) -> dict[str, str]:
-        """Returns the settings that change verdicts, by name; omits those at their default."""
+        """Returns the settings that change verdicts, by name; omits settings at their default."""
         told = {"lease_expiry": self.lease_expiry.name.lower()} if self.lease_expiry else {}
         told |= {"id_time": self.id_time.name.lower()} if self.id_time else {}
         told |= {"on_ledger_down": self.on_ledger_down.name.lower()} if self.on_ledger_down else {}
@@ -87,7 +87,7 @@ class Settings:
 
     @property
     def lowering(self) -> tuple[bool, bool]:
-        """Returns (shadow mode is on, claims pass while the ledger is down): each weakens the promises."""
+        """Returns two flags that weaken the promises: shadow mode is on, and claims pass while the ledger is down."""
         return self.shadow, self.on_ledger_down is OnLedgerDown.PASS_MARKED
 
     @property

@@ -32,7 +32,7 @@ def _granted(
 
 
 def unchecked(answer: ClaimResult, counts: Counts, told: int) -> ClaimResult:
-    """Translates the answer to a claim that passed unchecked: every id gets `told`, the unchecked grant."""
+    """Translates the answer to a claim that passed unchecked: every id gets the verdict `told`, the unchecked grant."""
     verdicts, numbers = _granted(answer.verdicts, counts, told)
     return replace(answer, verdicts=verdicts, numbers=numbers, shadow=answer.verdicts)
 
@@ -86,7 +86,7 @@ async def settled_sequences(
 
 
 def settled_nothing(verb: Verb, lease_ms: int) -> SettleResult:
-    """Returns the answer to renew, complete or release of `NO_CLAIM`, which holds no id."""
+    """Returns the answer to renewing, completing or releasing the placeholder `NO_CLAIM`, which holds no id."""
     return SettleResult(NO_CLAIM, _state_after(verb), 0, 0, lease_ms if verb is Verb.RENEW else 0)
 
 

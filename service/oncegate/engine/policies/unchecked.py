@@ -109,7 +109,8 @@ class Unchecked:
     caller: str = ""
 
     def fingerprints(self, named: str | None = None, own: str = CLAIMED) -> Fingerprinter:
-        """Returns the shard's fingerprinter, so that it refuses the same ids. Raises TooLarge for a long scope name."""
+        """Returns the fingerprinter that the shard would use, so that the same ids are refused. Raises TooLarge for a
+        long scope name."""
         printer = self.id_sets.of(chosen(named, own, self.limits))
         return printer if self.read_time is None else TimedFingerprinter(printer, self.read_time)
 
@@ -119,7 +120,8 @@ class Unchecked:
         return self
 
     def require(self, mark: Mark) -> None:
-        """Raises LedgerBehind for a ledger position unknown to this gateway: another owner has served since."""
+        """Raises LedgerBehind for a ledger position unknown to this gateway, because a different owner has served
+        since."""
         if not self.marks.is_of_predecessor(mark):
             self.marks.require(mark)
 
@@ -149,7 +151,8 @@ class Unchecked:
         return answer
 
     async def settle(self, verb: Verb, claim: bytes, deadline: Deadline, result: bytes | None = None) -> SettleResult:
-        """Answers renew, complete and release of `NO_CLAIM`. Raises Recovering for every other claim, unchanged."""
+        """Answers requests to renew, complete or release the placeholder `NO_CLAIM`. Raises Recovering for every other
+        claim, unchanged."""
         if claim != NO_CLAIM:
             raise Recovering("the ledger is down, so no claim can be settled; nothing was written, ask again")
         return shadow.settled_nothing(verb, self.limits.lease_ms)
@@ -177,8 +180,8 @@ def verdicts_alone(
 
 
 def _firsts(ids: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Returns for each id the index of its first occurrence. Compares only ids whose first word occurs more than
-    once."""
+    """Returns, for each id of a request, the index of its first occurrence. Compares only ids whose first word occurs
+    more than once."""
     firsts = np.arange(len(ids))
     words = np.sort(ids[:, 0])
     several = words[1:][words[1:] == words[:-1]]

@@ -23,8 +23,8 @@ _LOOK_S = 1.0
 
 
 class Dropping:
-    """A replay hook that drops evicted ids from the table at their entry, so that the table never grows larger than
-    before the restart.
+    """A replay hook that drops evicted ids from the table at the entry of their eviction, so that the table never grows
+    larger than before the restart.
 
     Made on the event loop, called in the replaying thread. A trimmed archive has retired: a later `Retired` entry
     removes its ids.

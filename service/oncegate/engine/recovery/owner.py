@@ -91,7 +91,7 @@ class Owner:
 
     @property
     def life(self) -> State:
-        """Returns the state under the current conditions."""
+        """Returns the namespace's state under the current conditions."""
         if self._namespace is not None:
             self._namespace.home.group_commit.ending()  # the ledger may have ended meanwhile
         state = self._state
@@ -224,7 +224,7 @@ class Owner:
         return Event.UNREACHED if isinstance(error, LedgerDown) else Event.SHORT
 
     def _take(self, event: Event, error: Exception | None = None) -> None:
-        """Moves to the next state. `error`: the end of the ownership or of its opening; logged."""
+        """Moves the namespace to its next state. `error`: the end of the ownership or of its opening; logged."""
         self._state = AFTER[self._state, event].effect
         if self._state not in (State.DOWN, State.SUPERSEDED, State.STOPPED):
             self._cause = None

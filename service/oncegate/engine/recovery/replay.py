@@ -92,7 +92,8 @@ def rebuild(
 
 
 class Entries:
-    """A decoder of a ledger's entries. position: of the last entry read. size_bytes: of entries except snapshots."""
+    """A decoder that yields a ledger's entries in order. position: of the last entry read. size_bytes: of entries
+    except snapshots."""
 
     def __init__(
         self,
@@ -127,7 +128,7 @@ class Entries:
         return entry
 
     def _note_compaction(self) -> None:
-        """Forgets the positions below a compaction by the owner, as the owner does."""
+        """Forgets the positions below the owner's last compaction, as the owner itself does."""
         if self._compacted is not None and (position := self._compacted()) > self._marks.compacted_to:
             self._marks.compacted(position)
             self.size_bytes = 0

@@ -27,7 +27,7 @@ async def opened_shard(
     counts: Counts,
     seen: Mark | None = None,
 ) -> Shard:
-    """Replays the ledger into an index, as a standby while it grows, and then begins a new epoch.
+    """Replays the ledger into an index (on a standby, continuously while the ledger grows), then begins a new epoch.
 
     Args:
         seen: the last ledger position that this process knows.
@@ -77,7 +77,7 @@ def _require_seen(marks: Marks, namespace: str, seen: Mark | None) -> None:
 async def _old_ids(
     stack: AsyncExitStack, world: World, namespace: str, opened: OpenLedger, index: ShardIndex, marks: Marks
 ) -> RunFiles:
-    """Opens the runs of old ids, or rebuilds them."""
+    """Opens the sorted run files of evicted ids, or rebuilds them."""
     assert opened.outputs is not None
     runs = await stack.enter_async_context(world.runs.open(namespace, opened))
     filters = world.limits.cold_filter, world.limits.cold_fpr

@@ -43,7 +43,7 @@ class Batches:
 
     @answers("stage")
     async def stage(self, request: StageRequest, deadline: Deadline) -> StageResult:
-        """Stores one chunk of one attempt until its name is committed; durable when it returns.
+        """Stores one chunk of an attempt's rows until the batch name is committed; durable when it returns.
 
         If the name is committed already, nothing is stored, but the fingerprint is returned for the driver to compare.
 

@@ -46,7 +46,7 @@ _NEVER_MS = np.iinfo(np.uint64).max
 
 
 class DecidedClaim(NamedTuple):
-    """An answer that is not durable yet.
+    """An answer that must not be sent before the position that it depends on is durable.
 
     actions: uint8[n], `core.claims.Action` or SAME_INDEX.
     rests_on: ledger position that the answer depends on; 0: none.
@@ -229,7 +229,8 @@ class ClaimBatcher:
             group_commit.wait(rests_on, one.waiter, one.span)
 
     def _duplicates(self, request: ClaimRequest, claim_batch: ClaimBatch, at: slice) -> Duplicates | None:
-        """Returns the causes of one claim's duplicates; no call of a batch is a repeat or has a batch scope."""
+        """Returns the causes of one claim's duplicates; valid for batched claims, none of which is a repeat or has a
+        batch scope."""
         if Action.DUPLICATE not in claim_batch.answers.actions[at].tobytes():
             return None
         archives = None if claim_batch.archives is None else claim_batch.archives[at]

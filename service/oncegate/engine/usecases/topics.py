@@ -199,7 +199,8 @@ class Topics:
 
     @property
     def tells_origins(self) -> bool:
-        """True if records carry headers that name their writer: in external topics, with `record_headers` set."""
+        """True if records carry headers that name their writer, that is in external topics with `record_headers`
+        set."""
         return self._elsewhere is not None and bool(self.journal.index.settings.in_force.record_headers)
 
     def publication(
