@@ -28,7 +28,7 @@ def _one_of(default: str, *others: str) -> Any:
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a gateway."""
+    """Holds the limits in force."""
 
     # Ten of Spark's default Arrow batches. At 15 ns an id, one request blocks the event loop for less than 10 ms.
     ids_per_request: int = 100_000
