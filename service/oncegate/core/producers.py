@@ -173,7 +173,7 @@ class SourceKnown(IntEnum):
 
 
 class SourceNaming(IntEnum):
-    """The effect of the source named by a registration."""
+    """The action for the source that a registration names."""
 
     GO_ON = 0
     RECORD = 1

@@ -1,4 +1,4 @@
-"""Reads the creation time from ids: uint64 milliseconds since 1970, an array at a time.
+"""Reads the creation time from ids: uint64 milliseconds since 1970, for a whole array at a time.
 
 Two kinds of ids have one: ids of the clients' `EventIds`, `<12 hexadecimal digits of ms>-<number>-<process>@<server>`
 (like Photon's event ids, SIGMOD 2013), and UUIDs of version 7 (RFC 9562, 5.7), as 16 raw bytes or as text.
@@ -86,7 +86,7 @@ class TimedFingerprinter(Fingerprinter):
         return fingerprints
 
     def of_few(self, messages: Sequence[bytes]) -> NDArray[np.uint64]:
-        """Like `of_array`, for a few texts."""
+        """Like `of_array`, for a few ids, each a UTF-8 text in a `bytes` object."""
         self.made_ms = self._read(pa.array([message.decode() for message in messages], pa.string()))
         return self._of.of_few(messages)
 

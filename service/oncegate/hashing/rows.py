@@ -89,7 +89,7 @@ def _apart(cells: list[_Cell], rows: int) -> Octets:
 
 
 def _strings(array: pa.LargeBinaryArray) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """Returns the bytes, and the start and length of each value; a null is empty."""
+    """Returns the buffer of a column, and the start and length of each value in it; a null has length 0."""
     octets = Octets.of_array(array)
     sizes = np.where(array.is_valid(), octets.lengths, 0) if array.null_count else octets.lengths
     return octets.data, octets.starts, sizes
@@ -203,7 +203,8 @@ class RowFingerprinter:
         self._key = key
 
     def of_batch(self, batch: pa.RecordBatch) -> bytes:
-        """Returns 16 bytes, little-endian; zeros for no rows. Raises BadRequest for an unsupported column type.
+        """Returns the fingerprint of a batch: 16 bytes, little-endian; zeros if the batch has no rows. Raises
+        BadRequest for an unsupported column type.
 
         The batch must be valid (`validate(full=True)`): offsets are followed without checks.
         """

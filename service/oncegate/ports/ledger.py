@@ -151,7 +151,7 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class TopicsElsewhere:
-    """The external topics that a ledger sends rows of requests to, if any.
+    """The external topics to which a ledger sends the rows of requests, if any.
 
     rows: writes rows to them; None: rows stay in the ledger's outputs.
     direct: records of rows that clients write to those topics themselves; None: not supported.

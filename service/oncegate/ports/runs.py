@@ -30,7 +30,7 @@ class Runs(Protocol):
         """
 
     def open(self, name: str) -> memoryview:
-        """Returns the bytes of `name`, read-only and not verified. Raises KeyError if there is no such file.
+        """Returns the bytes of the run `name`, read-only and not verified. Raises KeyError if there is no such file.
 
         They do not change, even if the name is removed or rewritten.
         """
@@ -43,7 +43,7 @@ class RunFolders(Protocol):
     """Opens each shard's folder of runs."""
 
     def open(self, namespace: str, opened: OpenLedger) -> AbstractAsyncContextManager[Runs]:
-        """Opens the namespace's folder while `opened` is owned; close it before the ledger.
+        """Opens the namespace's folder of runs while `opened` is owned; the folder must be closed before the ledger.
 
         Removes incomplete files of an earlier process first. After the context has ended nothing is changed, even by
         other threads. Raises LedgerDown or LedgerFenced if it cannot be opened.

@@ -159,7 +159,7 @@ ColumnTopics = Annotated[tuple[bytes, ...], "blobs", Tag(133)]
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """Begins an epoch: an owner opened the ledger. `key_check` distinguishes namespace keys."""
+    """Begins an epoch of the ledger: an owner has opened it. `key_check` distinguishes namespace keys."""
 
     KIND: ClassVar[int] = 1
     epoch: U64
@@ -330,8 +330,8 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Records a later commit of a committed name. Durable before its answer, so that a second write is recognised as
-    one.
+    """Records a further commit of a batch name that is already committed. Durable before its answer, so that a second
+    write is recognised as one.
 
     digest: replaces the input digest, if the same files and offsets now have another one; empty: no change.
     """

@@ -30,7 +30,8 @@ class DriverRegistered:
 
 @dataclass(frozen=True, slots=True)
 class ProducerRegistered:
-    """Begins an epoch in which `token` writes. The first one sets the producer's number and driver permanently.
+    """Begins a producer's epoch, in which the attempt `token` writes. The first one sets the producer's number and
+    driver permanently.
 
     gaps: rule of this epoch, a number of `core.producers.Gaps`.
     writer: encoded by `core.writers`; empty: the caller did not name itself.

@@ -64,7 +64,7 @@ class Settings:
 
     @property
     def id_time(self) -> IdTime:
-        """Returns how ids carry their creation time."""
+        """Returns the format in which ids carry their creation time."""
         return IdTime(self.in_force.id_time)
 
     @property

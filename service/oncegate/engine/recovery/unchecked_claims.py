@@ -36,7 +36,7 @@ class UncheckedClaims:
         return None if self._is_over() else self._unchecked
 
     def prepare(self, namespace: Namespace) -> None:
-        """Copies the parts that `begin` needs from a namespace that was lost, if its settings let claims pass."""
+        """Copies the parts of a lost namespace that `begin` needs, if the namespace's settings let claims pass."""
         journal = namespace.home.journal
         if not may_pass(namespace.settings, journal.index.settings.position <= namespace.mark.position):
             return
@@ -108,7 +108,7 @@ class UncheckedClaims:
             self._observer.event("unchecked_note_failed", namespace=self._namespace, **error_fields(error))
 
     async def close(self) -> None:
-        """Waits for the current note; logs the ids that the ledger will never have."""
+        """Waits for the current note; logs the number of unchecked ids that the ledger will never record."""
         if self._noting is not None:
             await asyncio.gather(self._noting, return_exceptions=True)
         tally = self._tally

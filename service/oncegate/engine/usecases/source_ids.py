@@ -1,4 +1,5 @@
-"""Compares the source of a producer's rows with the source of its earlier sequences, by one table."""
+"""Compares the source of a producer's rows with the source of its earlier sequences, by the table
+`core.producers.SOURCE`."""
 
 from oncegate.core.entries.producers import SourceNamed
 from oncegate.core.errors import SourceReplaced

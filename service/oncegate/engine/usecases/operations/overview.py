@@ -25,7 +25,7 @@ class ProducerSummary:
 
 @dataclass(frozen=True)
 class LeftClaim:
-    """An open claim whose lease has expired: its ids may be written or not."""
+    """An open claim whose lease has expired: whether its ids are written is unknown."""
 
     claim: bytes
     token: bytes

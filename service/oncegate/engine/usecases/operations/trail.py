@@ -28,7 +28,7 @@ class Trail:
         self._journal = journal
 
     def check(self, note: Note, deadline: Deadline) -> None:
-        """Raises BadRequest or TooLarge for an invalid note, and DeadlinePassed."""
+        """Raises BadRequest or TooLarge for an invalid note, and DeadlinePassed if the deadline has passed."""
         check_name("who", note.who, self._journal.limits)
         check_name("why", note.why, self._journal.limits)
         deadline.check()
