@@ -1,4 +1,4 @@
-"""Lists the newest actions of operators in a namespace, and rows that clients spilled and wrote late (`spilled_rows`).
+"""Records the newest operator actions in a namespace, and rows that clients spilled and wrote late (`spilled_rows`).
 
 An action stays listed even if its entry is gone.
 """
@@ -67,7 +67,9 @@ class AuditTrail:
         return undo
 
     def before(self, position: int | None, count: int) -> list[AuditRecord]:
-        """Returns up to `count` actions below a position, the newest first; position None: the newest of all."""
+        """Returns up to `count` actions below a position, newest first; if the position is None, starts at the
+        newest.
+        """
         spilled = map(_record_of_spilled, self._spilled.newest_first())
         newest = merge(reversed(self._records), spilled, key=lambda record: -record.position)
         older = (record for record in newest if position is None or record.position < position)

@@ -1,4 +1,4 @@
-"""Stages, and commits under each batch name. A pure function of the ledger's entries.
+"""Holds the staged chunks and the committed names of batches. A pure function of the ledger's entries.
 
 A snapshot has these pieces:
 
@@ -41,7 +41,7 @@ class StagedChunk:
     parts: the ranges that hold its rows.
     position: the log position that staged it.
     key_partitions: number of partitions over which its rows were distributed by key; 0: they have no keys.
-    writer: encoded by `core.writers`; empty: unknown.
+    writer: encoded by `core.writers`; empty if unknown.
     column_topics: external topics named by the column `topic`; empty: all rows go to the batch's topic.
     """
 
@@ -79,7 +79,7 @@ class Stage:
 
     @property
     def writer(self) -> bytes:
-        """Returns the writer of the stage, encoded by `core.writers`; empty: unknown."""
+        """Returns the writer of the stage, encoded by `core.writers`; empty if unknown."""
         return next((chunk.writer for chunk in self.chunks.values()), b"")
 
     @property
@@ -94,7 +94,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Winner:
-    """A winning task's stage according to its commit message: its chunks, rows and fingerprint."""
+    """The stage of a task whose attempt won, as its commit message describes it: chunks, rows and fingerprint."""
 
     token: bytes
     chunks: int
@@ -112,13 +112,13 @@ class BatchIndex:
         self.suppressed_rows = 0
 
     def restore_stages(self, stages: Sequence[tuple[Name, Stage]]) -> None:
-        """Replaces all stages by these."""
+        """Replaces all stages with the given ones."""
         self.stages, self.stage_bytes = {}, 0
         for name, stage in stages:
             self._restore(name, [stage])
 
     def stage(self, name: Name, token: bytes) -> Stage | None:
-        """Returns the stage of a token under a batch's name; None if there is none."""
+        """Returns the stage that a token has under a batch name; None if there is none."""
         return self.stages.get(name, {}).get(token)
 
     def all_stages(self) -> Iterator[tuple[Name, Stage]]:
@@ -300,7 +300,7 @@ def part(index: BatchIndex) -> IndexPart:
 
 @dataclass(frozen=True, slots=True)
 class BatchesSnapshot:
-    """The content of the last piece: two numbers, and the number of pieces before it."""
+    """The content of a snapshot's last piece: two counters, and the number of preceding pieces."""
 
     suppressed_rows: int
     older_position: int
@@ -308,7 +308,7 @@ class BatchesSnapshot:
 
 
 def snapshot_steps(index: BatchIndex) -> Steps:
-    """Makes a snapshot of the present state in steps; anything may change between them."""
+    """Creates a snapshot of the current state in steps; entries may be applied between steps."""
     committed = index.committed
     names, older, reads = list(committed.last.items()), committed.older.frozen(), committed.older_reads.frozen()
     stages = [(name, Stage(stage.owner, stage.token, dict(stage.chunks))) for name, stage in index.all_stages()]

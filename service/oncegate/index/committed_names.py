@@ -1,4 +1,4 @@
-"""Names of committed batches: the last ones complete, older ones as records that recognise a replay for ever.
+"""Stores the names of committed batches: recent ones in full, older ones as short records that detect replays for ever.
 
 An older name is a record of 60 bytes, in blocks sorted by key: key 20, digest of the input 16 (zeros: unknown), rows
 u64, wall_ms u64, nonce 8; integers are little-endian. Digest and nonce are hashes of the client's values, since those
@@ -38,7 +38,7 @@ _SHORT_DIGITS = 18
 
 
 class OlderName(NamedTuple):
-    """The record of an older name: `short_digest` (None: unknown) and `short_nonce` of its commit."""
+    """The record of an older name: the `short_digest` of its commit (None if unknown), and the `short_nonce`."""
 
     digest: bytes | None
     rows: int
@@ -112,7 +112,7 @@ class OlderNames:
         self._put(number, *([rest] if rest else []))
 
     def frozen(self) -> list[bytes]:
-        """Returns all present records, sorted by key, in blocks."""
+        """Returns all current records, sorted by key, in blocks."""
         return list(self._blocks)
 
     def extend(self, data: bytes) -> None:
@@ -127,12 +127,12 @@ class OlderNames:
         self._firsts += [block[:_KEY_BYTES] for block in blocks]
 
     def _put(self, number: int, *blocks: bytes) -> None:
-        """Replaces a block by these."""
+        """Replaces a block with new ones."""
         self._blocks[number : number + 1] = blocks
         self._firsts[number : number + 1] = [block[:_KEY_BYTES] for block in blocks]
 
     def _place(self, key: bytes) -> tuple[int, int]:
-        """Returns where a key is, or would be inserted: block and byte."""
+        """Returns the block and byte at which a key is stored, or would be inserted."""
         number = max(0, bisect_right(self._firsts, key) - 1)
         if not self._blocks:
             return 0, 0
@@ -145,12 +145,12 @@ class OlderNames:
 
 
 def short_digest(digest: bytes | None) -> bytes | None:
-    """Returns the part of an input's digest that is kept; None for None."""
+    """Returns the stored prefix of an input's digest; None for None."""
     return None if digest is None else hashlib.sha256(digest).digest()[:_DIGEST_BYTES]
 
 
 def short_nonce(nonce: bytes) -> bytes:
-    """Returns the part of a commit's nonce that is kept."""
+    """Returns the stored prefix of a commit's nonce."""
     return hashlib.sha256(nonce).digest()[:_NONCE_BYTES]
 
 
@@ -166,8 +166,8 @@ def _is_rising(data: bytes) -> bool:
 
 
 def _is_next(block: bytes, at: int, key: bytes) -> bool:
-    """Returns whether the previous record is of the same series: the next ones will then follow here, after a full
-    block.
+    """Returns whether the previous record belongs to the same series; later names then follow here, after a
+    full block.
     """
     return block[at - _SIZE_BYTES : at - _SIZE_BYTES + _SERIES_BYTES] == key[:_SERIES_BYTES]
 
@@ -289,7 +289,7 @@ class CommittedNames:
         return found_name if highest > number else None
 
     def is_first(self, name: Name) -> bool:
-        """Returns whether this is the only last name of its app and topic, whatever its version and write_id."""
+        """Returns whether no other recent name has the same app and topic, whatever its version and write_id."""
         return self._by_app[name.app, name.topic] == (name in self.last)
 
     def commit(self, name: Name, record: CommittedName) -> Undo:
@@ -304,7 +304,7 @@ class CommittedNames:
         return undo
 
     def ask(self, position: int, name: Name, ask: BatchAsk, digest: bytes | None = None) -> tuple[bool, Undo]:
-        """Records a commit asked for under a committed name. Returns whether the ask was known, and the undo.
+        """Records that a commit was requested under a committed name. Returns whether the ask was known, and the undo.
 
         digest: truncated digest that replaces the input's; None: no change.
         """
@@ -326,7 +326,7 @@ class CommittedNames:
         return False, undo
 
     def _ask(self, name: Name, record: CommittedName) -> None:
-        """Replaces a name's record by one with other asks."""
+        """Replaces a name's record with one that has other commit requests."""
         self._count_asks(self.last[name], -1)
         self.last[name] = record
         self._count_asks(record, 1)
@@ -338,7 +338,7 @@ class CommittedNames:
             self._several[at : at + (sign < 0)] = [record.kept_position] if sign > 0 else []
 
     def _with_fewer_asks(self) -> Undo:
-        """Drops asks while all together exceed the limit, from the oldest names first."""
+        """Drops recorded commit requests, oldest names first, until their total is within the limit."""
         before: list[tuple[Name, CommittedName]] = []
         while self.asks_bytes > ASKS_BYTES_IN_ALL and self._several:
             name = self._names[self._several[0]]
@@ -423,4 +423,4 @@ def _series_of(name: Name) -> tuple[str, str, str]:
 
 
 def _nothing() -> None:
-    """Undoes nothing."""
+    """Does nothing: there is no change to undo."""

@@ -1,4 +1,4 @@
-"""Sequences that clients wrote into Kafka themselves, by lane, as far as they were entered into the ledger.
+"""Records the sequences that clients wrote directly to Kafka, per lane (one writer's numbered stream in a topic).
 
 A lane is the sequences of one producer in one topic. A topic that has a lane is written only by lanes. A pure function
 of the ledger's entries.
@@ -46,8 +46,8 @@ class Lane:
         return np.clip(found, np.uint64(first), np.uint64(last))
 
     def cover(self, acked: int) -> Cover:
-        """Returns whether all sequences up to this one are written (WHOLE), some are not (OPEN), or none as high is
-        (BEYOND).
+        """Returns WHOLE if all sequences up to this one are written, OPEN if some are missing, BEYOND if none is this
+        high.
         """
         if not len(self.written) or int(self.written.last[-1]) < acked:
             return Cover.BEYOND
@@ -76,7 +76,7 @@ class LaneIndex:
         return self._lanes.get((topic, producer))
 
     def numbered(self, number: int) -> Lane | None:
-        """Returns a lane by its number, from 1 on; None if there is none yet."""
+        """Returns a lane by its number (1-based); None if the number is not assigned yet."""
         key = self._by_number.get(number)
         return None if key is None else self._lanes[key]
 
@@ -85,7 +85,7 @@ class LaneIndex:
         return topic in self._topics
 
     def next_offset(self, partition: int) -> int:
-        """Returns the first offset of a partition's records that is not entered yet."""
+        """Returns the first offset of a partition whose record is not yet in the ledger."""
         return self._next.get(partition, 0)
 
     def apply(self, position: int, entry: Entry, _now_ms: int = 0) -> Undo | None:
@@ -135,7 +135,7 @@ class LaneIndex:
         return lanes, dict(self._next)
 
     def restore(self, saved: LanesSnapshot) -> None:
-        """Replaces everything by saved lanes. Raises ValueError if they are damaged."""
+        """Replaces the whole state with saved lanes. Raises ValueError if they are damaged."""
         self._lanes, self._by_number, self._topics, self._next = {}, {}, {}, dict(saved[1])
         for number, topic, producer, partition, position, packed in saved[0]:
             self._put(Lane(number, topic, producer, partition, position, _unpacked(packed)))

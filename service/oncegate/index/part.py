@@ -30,7 +30,7 @@ class Reader(Protocol):
         """Reads the next piece."""
 
     def finish(self) -> None:
-        """Ends the restore. The parts before this one in the index's list are restored already."""
+        """Finishes the restore. The parts before this one in the index's list are restored already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class _WholeReader:
         self._load = load
 
     def take(self, _what: str, data: bytes) -> None:
-        """Decodes the piece, which is restored at the end."""
+        """Decodes the piece; `finish` restores it."""
         saved = msgspec.msgpack.decode(data, type=self._type)
         self._finish = lambda: self._load(saved)
 
@@ -99,7 +99,7 @@ END = "end"
 
 
 def snapshot_steps(parts: Iterable[IndexPart]) -> Generator[list[SnapshotPiece], None, None]:
-    """Makes a snapshot of the present state as pieces, including changes that wait for the ledger.
+    """Creates a snapshot of the current state as pieces, including changes that are not yet durable.
 
     `part` of an entry counts the pieces of its kind that follow. Anything may change between the steps, which take a
     few milliseconds: lists of names and the like are copied at once, and so are the archives, each a MiB of ids.
@@ -126,7 +126,8 @@ def _cut(what: str, data: bytes) -> Iterator[SnapshotPiece]:
 
 
 class SnapshotReader:
-    """Restores a shard's index from its pieces while they are read. Raises ValueError if they do not belong together.
+    """Restores a shard's index incrementally, as the snapshot's pieces are read. Raises ValueError if they do not
+    belong together.
 
     Claims, names and ranges are restored piece by piece, so that a snapshot is never held in full. Pieces of an unknown
     kind are from a later version and are ignored.

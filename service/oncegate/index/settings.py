@@ -1,4 +1,4 @@
-"""Settings of a namespace, retirement times of its ids, forgotten dedup scopes, and ids of its external topics.
+"""Holds a namespace's settings, retirement times of ids, forgotten dedup scopes, and ids of external topics.
 
 Each part is a pure function of the ledger's entries.
 """
@@ -75,7 +75,7 @@ class NamespaceSettings:
 
 
 def absent() -> None:
-    """Raises ValueError: every version saves the settings."""
+    """Raises ValueError, since every snapshot must contain the settings."""
     raise ValueError("the saved index has no settings")
 
 
@@ -109,7 +109,7 @@ class IdSetIndex:
         return sorted(self._forgotten)
 
     def forgotten_by(self, id_set: str) -> bytes:
-        """Returns the token that forgot a dedup scope last; empty if it never was."""
+        """Returns the token of the last request to forget a dedup scope; empty if it was never forgotten."""
         return self._forgotten.get(id_set, (0, b""))[1]
 
     def topic_id(self, identified_by: IdentifiedBy, name: str, topic: str) -> bytes | None:

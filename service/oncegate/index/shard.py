@@ -110,14 +110,14 @@ class ShardIndex:
         return (entry for entries in self.snapshot_steps() for entry in entries)
 
     def snapshot_steps(self) -> Generator[list[SnapshotPiece], None, None]:
-        """Makes a snapshot of the present state in steps, between which the index may change.
+        """Creates a snapshot of the current state in steps; the index may change between steps.
 
         A step raises SnapshotStopped if a change was undone or rows ran out; then begin again.
         """
         return snapshot_steps(self._parts)
 
     def replayed(self, position: int, entry: Entry) -> None:
-        """Applies a replayed entry that does not concern claims alone, and that the claims have already applied. It is
+        """Applies a replayed entry to the other parts; the claims have already applied it. It is
         not undone.
         """
         if isinstance(entry, SnapshotPiece):

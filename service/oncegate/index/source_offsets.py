@@ -1,4 +1,4 @@
-"""Source offsets of each job by app, topic and write_id, and the source of each producer's sequences.
+"""Holds each job's source offsets by app, topic and write_id, and the source of each producer's sequences.
 
 The bytes of offsets are the job's own and are never decoded here. An entry without offsets makes the earlier ones
 unknown: the job has moved on from them, and a job that started there would write rows twice. Each part is a pure
@@ -102,7 +102,7 @@ class SourceIds:
         self._named: dict[ProducerKey, tuple[str, int]] = {}
 
     def get(self, topic: str, producer: str) -> tuple[str, int] | None:
-        """Returns a producer's source and the position of its entry; None if none was named."""
+        """Returns a producer's source and the position of its entry; None if the producer has named no source."""
         return self._named.get((topic, producer))
 
     def known(self, topic: str, producer: str, source_id: str | None) -> SourceKnown:

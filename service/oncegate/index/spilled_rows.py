@@ -65,7 +65,7 @@ class SpilledRows:
         return undo
 
     def newest_first(self) -> Iterator[SpilledLine]:
-        """Yields the lines by falling positions."""
+        """Yields the lines in descending order of position."""
         return reversed(self._lines)
 
     def snapshot(self) -> SpilledSnapshot:

@@ -1,4 +1,4 @@
-"""Schema, retention and partitions of each topic. A pure function of the ledger's entries.
+"""Holds the schema, retention and partitions of each topic. A pure function of the ledger's entries.
 
 A snapshot has these pieces:
 
@@ -68,7 +68,8 @@ class TopicIndex:
         self._saved: MomentCopy[str, TopicState, Any] | None = None
 
     def copied(self, copy: Callable[[str, TopicState], C]) -> Generator[C, None, None]:
-        """Yields a copy of each topic as it is at the call, in no order. Anything may change meanwhile.
+        """Yields a copy of each topic as of the time of the call, in no particular order. Anything may change
+        meanwhile.
 
         Exhaust or close the generator.
         """
@@ -210,7 +211,7 @@ class TopicSnapshot:
 
 
 def snapshot_steps(index: TopicIndex) -> Steps:
-    """Makes a snapshot of the present state in steps; anything may change between them.
+    """Creates a snapshot of the current state in steps; entries may be applied between steps.
 
     Exhaust or close the generator.
     """
@@ -235,7 +236,7 @@ def _steps(copies: Generator[tuple[TopicSnapshot, list[_Blocks]], None, None]) -
 
 
 def _ranges(blocks: list[_Blocks]) -> Iterator[list[_Ranges]]:
-    """Splits blocks into the content of single pieces."""
+    """Splits blocks into pieces."""
     some: list[_Ranges] = []
     size_blocks = 0
     for topic, partition, all_blocks in blocks:

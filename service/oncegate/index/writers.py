@@ -1,4 +1,4 @@
-"""Compares the writers of duplicates with the first writers, by the table of `core.causes`, over arrays.
+"""Determines the causes of duplicates by comparing their writers with the first writers (table in `core.causes`).
 
 A row keeps its claim's writer as eight words of 32 bits: hashes of names, and numbers plus 1; 0: unnamed. Two names
 with one hash, one pair in 2^32, count as equal; the duplicate then gets a wrong cause.
@@ -39,18 +39,20 @@ def _said(data: bytes) -> tuple[U32, bool]:
 
 
 def words_of(data: bytes) -> U32:
-    """Returns a writer's bytes as words, uint32 (`WORDS`,), read-only. All 0 if the bytes are empty or not a writer."""
+    """Returns a writer's bytes as a read-only array of hash words, uint32 (`WORDS`,). All 0 if the bytes are empty or
+    not a writer.
+    """
     return _said(data)[0] if data else _NOBODY
 
 
 class RunOrder:
-    """The order in which the runs of each job first wrote, for a limited number of jobs and of runs of each."""
+    """The order in which each job's runs (executions) first wrote, for a limited number of jobs and runs per job."""
 
     def __init__(self) -> None:
         self._runs: dict[int, list[int]] = {}
 
     def note(self, data: bytes) -> None:
-        """Records that this writer, in bytes, wrote. Ignores empty bytes."""
+        """Records a write by a writer, given as bytes. Ignores empty bytes."""
         words = words_of(data)
         job, run = int(words[WriterField.JOB]), int(words[WriterField.RUN])
         if not run:
@@ -63,7 +65,7 @@ class RunOrder:
             self._runs.pop(next(iter(self._runs)))
 
     def after(self, data: bytes) -> U32:
-        """Returns the runs of this writer's job that began to write after its own run: hashes, uint32 (n,)."""
+        """Returns the runs of a writer's job that began to write after the writer's own run, as hashes, uint32 (n,)."""
         words = words_of(data)
         runs, run = self._runs.get(int(words[WriterField.JOB]), []), int(words[WriterField.RUN])
         return np.array(runs[runs.index(run) + 1 :] if run in runs else [], np.uint32)
@@ -104,28 +106,27 @@ def causes_of(firsts: U32, data: bytes, runs: RunOrder) -> U8:
 
 
 def cause_between(data: bytes, first: bytes, runs: RunOrder) -> Cause:
-    """Returns the cause for one duplicate, by the bytes of the present writer and of the first one, like
-    `causes_of`."""
+    """Returns the cause of one duplicate, like `causes_of`, given the current writer's bytes and the first writer's."""
     return Cause(int(causes_of(words_of(first)[np.newaxis], data, runs)[0]))
 
 
 def is_newer_run(run: bytes | None, data: bytes, runs: RunOrder) -> bool:
-    """Returns whether this run, by its name's bytes, began to write after the run of this writer of the same job."""
+    """Returns whether a run, named by its bytes, began to write after the run of `writer`, in the same job."""
     return run is not None and _hash(run) in runs.after(data).tolist()
 
 
 def task_of(data: bytes) -> int:
-    """Returns the word of a writer's task; 0 if it does not name one."""
+    """Returns the hash of a writer's task; 0 if the writer names none."""
     return int(words_of(data)[WriterField.TASK])
 
 
 def _hash(name: bytes) -> int:
-    """Returns a name as a word, never 0."""
+    """Returns the 32-bit hash of a name, never 0."""
     return zlib.crc32(name) or 1
 
 
 def _relation(field: WriterField, theirs: U32, mine: int, newer_runs: U32) -> U8:
-    """Returns the relation of a field of the present writer to that of each first one, uint8 (k,), `Relation`."""
+    """Returns the `Relation` of one field of the current writer to that field of each first writer, uint8 (k,)."""
     if not mine:
         return np.where(theirs == 0, Relation.NEITHER, Relation.ONE).astype(np.uint8)
     if field is WriterField.RUN:

@@ -26,7 +26,7 @@ _NEW = b"\xff\xff\xff\xff"
 
 @dataclass
 class ClaimUndo:
-    """The data to undo one entry, and the rows that are pinned until then.
+    """The data needed to undo one entry, and the rows that stay pinned until the entry is durable or undone.
 
     counters: `ClaimStore.counters` before the entry.
     registered: the previous records of the claim's name and call.
@@ -75,7 +75,9 @@ def apply(store: ClaimStore, position: int, entry: Entry, now_ms: int) -> ClaimU
 
 
 def undo(store: ClaimStore, change: ClaimUndo) -> None:
-    """Undoes an entry that the ledger rejected; the newest first. Slots of the table may have moved since."""
+    """Undoes an entry that the ledger rejected; entries must be undone newest first. Slots of the table may have moved
+    since.
+    """
     if change.archives is not None:
         change.archives[0]()
     store.end_snapshot()
@@ -181,7 +183,7 @@ def own(ids: NDArray[np.uint64]) -> U64:
 
 
 def _losers(change: ClaimUndo, granted: tuple[int, ...]) -> list[int]:
-    """Returns the rows that the slots named before, each once, without the granted rows, which are already pinned."""
+    """Returns the rows to which the slots pointed before, each once; omits granted rows, which are already pinned."""
     losers: set[int] = set()
     for _, ids, previous, was_absent, _ in change.puts:
         # Only new slots: one comparison of bytes; comparing arrays costs more than a small claim.
@@ -254,7 +256,7 @@ def _retire(store: ClaimStore, position: int, entry: Retired) -> ClaimUndo:
 
 
 def _archive(store: ClaimStore, position: int, entry: Evicted | Retired, change: ClaimUndo) -> ClaimUndo:
-    """Applies the entry to the archives, in addition to its effect on the table."""
+    """Applies the entry to the archive index; its effect on the table is applied separately."""
     archives = store.archives
     change.archives = archives.apply(position, entry), lambda: archives.settle(entry)
     store.wall_ms = max(store.wall_ms, entry.wall_ms)
@@ -262,14 +264,14 @@ def _archive(store: ClaimStore, position: int, entry: Evicted | Retired, change:
 
 
 def _scope(store: ClaimStore, entry: Scoped) -> ClaimUndo:
-    """Adds the rows of this claim, or of the previous entry, to the batch's scope."""
+    """Adds the rows of a claim, or of the previous entry, to the scope of the claim's batch."""
     record = store.registry.at_any_age(entry.claim)
     rows = store.last_granted if entry.claim == NO_CLAIM else record.rows if record is not None else ()
     return ClaimUndo(store.counters(), NO_CLAIM, scopes=store.scopes.add(entry.driver, entry.batch, rows))
 
 
 def _forget_acked(store: ClaimStore, position: int, entry: Acked) -> ClaimUndo:
-    """Retires the done ids of the acked batches: the batches are answered STALE instead."""
+    """Retires the done ids of acked batches; later claims in these batches are answered STALE."""
     held_back = np.frombuffer(entry.held_back, "<u8").tolist()
     rows, scopes = store.scopes.acked(entry.driver, entry.batches, held_back)
     change = _let_go(store, position, rows, _NEVER_MS)
@@ -279,7 +281,7 @@ def _forget_acked(store: ClaimStore, position: int, entry: Acked) -> ClaimUndo:
 
 
 def _let_go(store: ClaimStore, position: int, listed: U32, before_ms: int) -> ClaimUndo:
-    """Retires those of the rows that were done or taken before `before_ms`."""
+    """Retires the rows among `rows` that were done or taken before `before_ms`."""
     rows = store.rows
     due, states = np.empty_like(listed), np.empty(len(listed), np.uint8)
     positions = np.empty(len(listed), np.int64)

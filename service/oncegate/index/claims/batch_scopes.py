@@ -60,7 +60,7 @@ class BatchScopes:
         return undo
 
     def _makers(self, rows: U32) -> U64:
-        """Returns the identifiers of the present content of the rows."""
+        """Returns identifiers of the rows' current content."""
         claims = self._rows.claim[rows]
         positions = self._rows.holders.position[rows].astype(np.uint64)
         return np.where(claims.any(axis=1), claims[:, 0], positions)
@@ -76,7 +76,7 @@ class BatchScopes:
         return self._rows_of(forgotten.values()), lambda: known.update(forgotten)
 
     def open_claims(self, driver: str, batches: int) -> dict[int, OpenClaims]:
-        """Returns the batches below `batches`, rising, with claims that hold ids neither done nor free."""
+        """Returns the batches below `batches` whose claims hold ids neither done nor free, in ascending order."""
         known = self._drivers.get(driver, {})
         by_batch = {batch: self._open(known[batch]) for batch in sorted(known) if batch < batches}
         return {batch: claims for batch, claims in by_batch.items() if claims.ids}
@@ -87,7 +87,8 @@ class BatchScopes:
         return self._rows_of([] if known is None else [known])
 
     def oldest_wall_ms(self) -> int | None:
-        """Returns when the first claim was made in the batch that has waited longest for its ack; None if none waits.
+        """Returns the time of the first claim in the batch that has waited longest for its ack; None if no batch is
+        waiting.
 
         Takes one step per driver: a driver's first known batch is its oldest.
         """
@@ -110,7 +111,7 @@ class BatchScopes:
         return unchanged
 
     def snapshot(self) -> Iterator[ScopesSnapshot]:
-        """Returns the present content for `restore`, in parts that are built lazily.
+        """Returns the current content for `restore`, in parts that are built lazily.
 
         A batch only grows, except by an undo; after one the parts are useless.
         """

@@ -56,7 +56,9 @@ class ClaimRegistry:
         return self._record(rows) if rows is not None and self._is_remembered(rows, now_ms) else None
 
     def at_any_age(self, claim: bytes) -> ClaimRecord | None:
-        """Returns a claim even if expired, for an entry written while it was known; None if forgotten."""
+        """Returns a claim even if it has expired, for an entry that was written before; None if the claim is
+        forgotten.
+        """
         rows = self._by_claim.get(claim)
         return None if rows is None else self._record(rows)
 
@@ -84,7 +86,7 @@ class ClaimRegistry:
             self._by_call[record.token, record.call] = before[1]
 
     def is_ending(self, claim: bytes) -> None:
-        """Queues a claim to be forgotten: it holds no ids any more that its claimant could complete or release."""
+        """Queues a claim to be forgotten once it holds no ids that its claimant could complete or release."""
         self._ending.append(claim)
 
     def remember_for(self, known_ms: int, size_bytes: int) -> None:
@@ -140,7 +142,7 @@ class ClaimRegistry:
             self._forget(claim, record)
 
     def forget_unnamed(self, rows_needed: int) -> None:
-        """Forgets claims that no slot names until `rows_needed` rows are free: ended claims first, the oldest first.
+        """Forgets claims to which no slot points until `rows_needed` rows are free: ended claims first, oldest first.
 
         Their claimants get UNKNOWN_CLAIM from now on, and a late repeat counts as a new claim.
         """
@@ -156,8 +158,8 @@ class ClaimRegistry:
                 self._forget(claim, record)
 
     def all(self) -> Iterable[tuple[bytes, tuple[int, ...]]]:
-        """Returns each claim and its rows in order. Of several claims of one call the newest, which answers repeats, is
-        last.
+        """Returns every claim with its rows, in order. Of several claims of one call the newest, which answers repeats,
+        is last.
         """
         return self._by_claim.items()
 

@@ -102,8 +102,7 @@ def decide_verb(
 
 
 def _in_order(digests: U32, answers: Answers) -> bytes:
-    """Returns the digests of granted ids, then those of ids taken over in reverse order, which is the kernels'
-    order."""
+    """Returns the digests in the kernels' order: first of the fresh ids, then of the taken-over ids in reverse."""
     granted: bytes = digests[answers.actions == Action.GRANT].tobytes()
     taken: bytes = digests[answers.actions == Action.TAKE_OVER][::-1].tobytes()
     return granted + taken
@@ -129,7 +128,7 @@ def cold_rows(store: ClaimStore, ids: U64) -> tuple[I32, I64 | None]:
 
 
 def as_wide_as(store: ClaimStore, ids: U64) -> U64:
-    """Returns the ids, shape (n, 2), with tags cut to the table's width."""
+    """Returns the ids, shape (n, 2), with tags truncated to the table's width."""
     mask = store.table.tag_mask
     if mask == np.uint64(0xFFFF_FFFF_FFFF_FFFF):
         return ids
@@ -178,7 +177,7 @@ class ClaimBatch:
         settle(self.store, ClaimUndo(self.counters, NO_CLAIM, pinned=pinned))
 
     def undo(self) -> None:
-        """Undoes all claims, the last one first, each as if it had come alone."""
+        """Undoes all claims in reverse order, each as if it had arrived separately."""
         takeovers, open_claims, ids = self.counters
         ends, absent = self.grants.ends.tolist(), self.grants.absent.tolist()
         for n in range(len(self.rows) - 1, -1, -1):
@@ -225,7 +224,7 @@ def claim_many(
 
 
 def _entries(claims: Sequence[Claimed], indices: list[int], grants: BatchGrants) -> list[Claimed]:
-    """Returns the claims at those indices, each reduced to the ids that it was granted."""
+    """Returns the claims at the given indices, each reduced to its granted ids."""
     raw, ends, first, entries = grants.ids.tobytes(), grants.ends.tolist(), 0, []
     for index, end in zip(indices, ends, strict=True):
         claim = claims[index]
@@ -251,7 +250,7 @@ def _count_in(
 
 
 def _take_all(rows: Rows, claims: Sequence[Claimed], now_ms: int) -> I64:
-    """Takes free rows and fills them like `Rows.take`, except for their positions and numbers of granted ids."""
+    """Allocates free rows and fills them like `Rows.take`, but leaves out positions and numbers of granted ids."""
     at, holders = np.array([rows.next_free() for _ in claims], np.int64), rows.holders
     lease_ms = np.array([claim.lease_ms for claim in claims], np.int64)
     rows.used[at], holders.remembered[at], holders.pins[at], holders.state[at] = True, True, 1, OPEN
@@ -270,5 +269,5 @@ def _take_all(rows: Rows, claims: Sequence[Claimed], now_ms: int) -> I64:
 
 
 def _words(raw: Sequence[bytes]) -> U64:
-    """Returns values of 16 bytes each as pairs of words, (n, 2)."""
+    """Returns 16-byte values as pairs of 64-bit words, shape (n, 2)."""
     return np.frombuffer(b"".join(raw), np.uint64).reshape(-1, 2)

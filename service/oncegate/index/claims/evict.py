@@ -1,5 +1,4 @@
-"""Moves old ids out of the table into archives: rows are picked, their slots copied, and dropped once they are
-archived.
+"""Moves old ids from the table to archives: selects rows, copies their slots, and drops the slots once archived.
 
     pick     chooses and pins the rows whose ids were done or taken first; pinned rows do not change
     gather   copies their slots, segment by segment; changes nothing
@@ -49,7 +48,8 @@ class Picked:
 
 @dataclass
 class Gathered:
-    """Copied ids, uint64 (n, 2): the tag, and the home below the number of the part.
+    """Copied ids, uint64 (n, 2): the tag; and a word with the part's number above the home (the start of the hash
+    chain).
 
     wall_ms: when each was done or taken.
     """
@@ -59,8 +59,8 @@ class Gathered:
 
 
 def pick(store: ClaimStore, ids: int, bounds: Sequence[int]) -> Picked | None:
-    """Picks and pins the oldest done and taken rows that together hold `ids` ids, or all there are. None if there are
-    none.
+    """Selects and pins the oldest done and taken rows until they hold `ids` ids, or all rows if they hold fewer. None
+    if there are none.
 
     Skips rows whose claim can still be named, rows that an ack may forget, rows with payload digests, which an archive
     does not hold, and rows that an undo may still change.
@@ -93,7 +93,7 @@ def pick(store: ClaimStore, ids: int, bounds: Sequence[int]) -> Picked | None:
 
 
 def _parts(store: ClaimStore, chosen: U32, bounds: Sequence[int]) -> tuple[list[tuple[bytes, int]], I32]:
-    """Returns (owner, takeover) of each part, owner zeros for done ids, and the part number of each row."""
+    """Returns the (owner, takeover) pair of each part, with a zero owner for done ids, and each row's part number."""
     rows, holders = store.rows, store.rows.holders
     taken = holders.state[chosen] == TAKEN
     of = np.zeros((len(chosen), 4), np.uint64)
@@ -105,7 +105,7 @@ def _parts(store: ClaimStore, chosen: U32, bounds: Sequence[int]) -> tuple[list[
 
 
 def gather(store: ClaimStore, picked: Picked, segment: int) -> Gathered:
-    """Copies the current slots of the picked rows in one segment. Changes nothing."""
+    """Copies one segment's slots of the selected rows. Changes nothing."""
     table, rows = store.table, store.rows
     if len(picked.is_picked) <= rows.made:
         more = np.zeros(2 * rows.made + 1 - len(picked.is_picked), np.uint8)
@@ -146,7 +146,7 @@ def numbered(records: U64, archive: int) -> U64:
 
 
 def unpin(store: ClaimStore, picked: Picked) -> None:
-    """Unpins the picked rows. Rows that hold nothing any more become free."""
+    """Unpins the selected rows. Rows that hold nothing any more become free."""
     freed = np.empty_like(picked.rows)
     free = store.kernels.unpin(store.rows.holders, picked.rows, freed)
     store.rows.give_back(freed[:free])
@@ -173,7 +173,8 @@ def drop(store: ClaimStore, ids: U64) -> int:
 
 
 def stand(store: ClaimStore, number: int) -> None:
-    """Makes the row that represents all ids of a new kind of archive. number: that of the kind.
+    """Allocates the shared row for all archived ids of one kind (done, or taken by one owner). number: that of the
+    kind.
 
     Raises Overloaded if no row is free.
     """
@@ -191,7 +192,7 @@ def stand(store: ClaimStore, number: int) -> None:
 
 
 def _standing_row(store: ClaimStore, kind: tuple[bytes, int]) -> int:
-    """Returns a row without a claim, which no slot names and which stays in use as long as its kind."""
+    """Returns a row without a claim or slots, which stays in use as long as its archive kind."""
     rows, (owner, takeover) = store.rows, kind
     if not rows.free:
         raise Overloaded(f"all {rows.limit} rows hold claims, and old ids need one; nothing was changed")

@@ -1,5 +1,4 @@
-"""Finds the first occurrence of duplicates: where and when it was written, its claim's result, and the duplicate's
-cause.
+"""Finds the first occurrence of each duplicate: its location, time and claim result, and the duplicate's cause.
 
 A row holds the location of its request's rows, and so that of its id if it has only one. For several ids, the order is
 only in the ledger's entry, which the caller must read.
@@ -25,7 +24,7 @@ from oncegate.index.writers import causes_of
 
 
 class Unread(NamedTuple):
-    """Ids whose location is only in a ledger entry: the `Produced` of this claim at this position.
+    """Ids whose location must be read from the ledger: from the `Produced` entry of a claim at `position`.
 
     at: int64 (k,), their indexes in the request.
     ids: (k, 2).
@@ -39,7 +38,7 @@ class Unread(NamedTuple):
 
 @dataclass(frozen=True)
 class Firsts:
-    """The known first occurrences of a request's duplicates, and the entries that have the others."""
+    """The first occurrences known for a request's duplicates, and the ledger entries that contain the rest."""
 
     located: Located
     unread: Sequence[Unread]
@@ -162,7 +161,7 @@ def _seen(store: ClaimStore, ids: U64, causes: U8, found: I64, archives: I64 | N
 
 
 def _archived_ms(store: ClaimStore, archives: I64) -> I64:
-    """Returns when the newest id of each archive was done or taken, without the ids that are in none."""
+    """Returns the time at which each archive's newest id was done or taken; skips ids that are in no archive."""
     unique, place = np.unique(archives[archives >= 0], return_inverse=True)
     newest = [store.archives.by_number[number].newest_wall_ms for number in unique.tolist()]
     return np.array(newest, np.int64)[place.reshape(-1)]
@@ -214,8 +213,7 @@ def _unread(rows: Rows, ids: U64, at: I64, found: I64, most: int) -> list[Unread
 
 
 def written_by(store: ClaimStore, claim: bytes) -> tuple[Span, ...]:
-    """Returns the spans that a claim wrote, while it is remembered; empty if its ids were not written in this
-    gateway."""
+    """Returns the spans that a remembered claim wrote; empty if its ids were not written to this gateway's topics."""
     record = store.registry.at_any_age(claim)
     if record is None:
         return ()
@@ -231,7 +229,7 @@ def written_by(store: ClaimStore, claim: bytes) -> tuple[Span, ...]:
 
 
 def positions_of(store: ClaimStore, claim: bytes) -> list[int]:
-    """Returns the positions of the entries that wrote a claim's rows, rising, while it is remembered."""
+    """Returns the positions of the entries that wrote a remembered claim's rows, in ascending order."""
     record, rows = store.registry.at_any_age(claim), store.rows
     written = [] if record is None else [row for row in record.rows if rows.topic[row] != NO_TOPIC]
     return sorted({int(rows.holders.position[row]) for row in written})

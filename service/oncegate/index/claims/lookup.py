@@ -80,8 +80,9 @@ def explain(store: ClaimStore, fingerprint: bytes, now_ms: int) -> Explained:
 
 
 def _explain_cold(store: ClaimStore, fingerprint: bytes, position: int) -> Explained:
-    """Explains an id that has no slot. position: of the entry that removed it; its archive may have been retired
-    later."""
+    """Returns the state of an id that has no slot. position: of the entry that removed it; its archive may have been
+    retired later.
+    """
     position = max(position, store.archives.position)
     archives = store.cold.find(as_wide_as(store, words(fingerprint).reshape(1, 2)))
     if archives is None:

@@ -49,7 +49,7 @@ def _prefixed(steps: Steps) -> Steps:
 
 
 class _PrefixedReader(ClaimsReader):
-    """Restores claims from pieces whose names have the prefix of their kind."""
+    """Restores claims from pieces; the prefix of a piece's name is its kind."""
 
     def take(self, name: str, data: bytes) -> None:
         super().take(name.removeprefix(_PREFIX), data)

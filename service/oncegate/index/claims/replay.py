@@ -63,7 +63,7 @@ def replay(
 
 
 class _Replay:
-    """Applies entries in order, but collects ids that nobody holds and inserts them in bulk.
+    """Applies entries in order, but collects ids that are still free and inserts them in bulk.
 
     Their rows count them from the beginning, so completing a claim changes only its rows. Any other entry first inserts
     the collected ids.
@@ -120,7 +120,7 @@ class _Replay:
         rows.unpin((row,))
 
     def keep_up(self, now_ms: int) -> None:
-        """Advances the clock, and at intervals drops what a serving shard drops too."""
+        """Advances the clock, and periodically drops the same expired state as a serving shard."""
         self._now_ms = now_ms
         self._since += 1
         if now_ms < self._kept_up_ms + KEEP_UP_MS or self._store.snapshot is not None:
@@ -141,7 +141,7 @@ class _Replay:
             self._lose(lost)
 
     def _lose(self, lost: U32) -> None:
-        """Updates the rows that lost slots. lost: the previous row of each slot that now names another."""
+        """Updates the rows whose slots were overwritten. lost: the previous row of each slot that now names another."""
         store, holders = self._store, self._store.rows.holders
         rows, losses = np.unique(lost, return_counts=True)
         holders.slots[rows] -= losses.astype(np.int32)

@@ -11,7 +11,7 @@ from oncegate.core.claims import ClaimState, IdState
 
 @dataclass(frozen=True)
 class ClaimDecision:
-    """The outcome of a claim before it is applied; n elements, in the order asked.
+    """The outcome of a claim before it is applied; n elements, in the request's order.
 
     actions: `Action`, or SAME_INDEX.
     verdicts: wire bytes.
@@ -41,7 +41,7 @@ class ClaimDecision:
 
 @dataclass(frozen=True, eq=False)
 class Located:
-    """The first occurrence of each duplicate in an answer, as far as known; n elements, in the order asked.
+    """The first occurrence of each duplicate in an answer, as far as known; n elements, in the request's order.
 
     For an id whose row was just written, its location.
 
@@ -59,7 +59,7 @@ class Located:
 
     @classmethod
     def unknown(cls, ids: int) -> Self:
-        """Returns `ids` elements of which nothing is known."""
+        """Returns an object for `ids` ids, of which nothing is known yet."""
         minus = np.full(ids, -1, np.int32)
         return cls(minus, np.zeros(ids, np.uint32), np.full(ids, -1, np.int64), minus.copy())
 

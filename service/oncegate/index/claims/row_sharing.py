@@ -1,5 +1,4 @@
-"""Moves the ids of small done claims into shared rows, and lists rows by completion time, so that expiry checks few
-rows.
+"""Moves the ids of small done claims to shared rows, and sorts rows by completion time, so that expiry checks few rows.
 
 A done claim of one id then costs 16 bytes of slots and no row of 172 bytes. Two leases after its completion, only two
 facts of a done claim are used: that its ids are done, and since when. The slots of small claims are therefore moved to
@@ -62,7 +61,9 @@ class ExpiryBuckets:
         return np.concatenate([np.empty(0, np.uint32), *listings])
 
     def unclean(self, before_bucket: int) -> list[int]:
-        """Returns the buckets below this one that have several rows and got some since they were cleaned; ascending."""
+        """Returns, in ascending order, the older buckets with several rows that have received rows since their last
+        cleaning.
+        """
         self._unclean &= self._buckets.keys()
         return sorted(one for one in self._unclean if one < before_bucket and len(self._buckets[one]) > 1)
 
@@ -74,7 +75,7 @@ class ExpiryBuckets:
         return done
 
     def clean(self, bucket: int) -> None:
-        """Removes rows that are no longer done or taken in this bucket, and repetitions."""
+        """Removes duplicates from a bucket, and rows that are no longer done or taken in it."""
         if bucket not in self._buckets:
             return
         rows, holders = self._rows, self._rows.holders
@@ -92,7 +93,7 @@ class ExpiryBuckets:
             yield np.array(self._buckets[bucket], np.uint32)
 
     def oldest_wall_ms(self) -> int | None:
-        """Returns the completion time of the ids that will retire first; None if there are none."""
+        """Returns the completion time of the ids that retire next; None if there are none."""
         rows, holders, index = self._rows, self._rows.holders, 0
         while index < len(self._order):
             bucket = self._order[index]
@@ -132,7 +133,7 @@ _CLEANED_AT_ONCE = 1
 
 
 class RowSharing:
-    """Moves small claims that were done long ago into shared rows, a few slots at a time.
+    """Moves the ids of small claims completed long ago to shared rows, a few slots at a time.
 
     rounds: number of passes over the whole table.
     paused: a snapshot is being made, so nothing may change.
@@ -169,7 +170,7 @@ class RowSharing:
             self._begin(wall_ms)
 
     def _begin(self, wall_ms: int) -> None:
-        """Begins a round: one shared row per bucket that has several, as far as there is ample room."""
+        """Begins a round: allocates one shared row for each bucket with several rows, while enough rows are free."""
         self._begun = wall_ms >> BUCKET_BITS
         buckets = self._settled.unclean(wall_ms >> BUCKET_BITS)[: self._rows.free // 8]
         if not buckets:
@@ -212,7 +213,7 @@ class RowSharing:
             self._end(pools)
 
     def _live(self, pools: SharedRows) -> SharedRows:
-        """Returns the shared rows that have not retired since: older claims retire with them."""
+        """Returns the shared rows that have not retired in the meantime; older claims retire with them."""
         live = self._rows.holders.state[pools.rows] == DONE
         return pools if live.all() else SharedRows(pools.buckets[live], pools.rows[live], pools.bits)
 

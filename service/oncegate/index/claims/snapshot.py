@@ -1,4 +1,4 @@
-"""Makes the snapshot of a store of claims, and restores the store: named byte strings that replace old entries.
+"""Saves the store of claims as a snapshot (named byte strings that replace old ledger entries), and restores it.
 
     head        the format's version, tag bits, and the counts and counters that everything else must add up to
     topics      the names that rows refer to, as JSON
@@ -50,8 +50,8 @@ WritersSnapshot = tuple[bytes, bytes, dict[int, list[int]]]
 
 
 class SnapshotStopped(Exception):
-    """Raised when a snapshot is useless because a change was undone or room was needed. Begin it again; nothing is
-    lost.
+    """Raised when a snapshot must be abandoned because a change was undone or its memory was needed. Begin it again;
+    nothing is lost.
     """
 
 
@@ -65,7 +65,7 @@ def snapshot(store: ClaimStore) -> Iterator[Piece]:
 
 
 def snapshot_steps(store: ClaimStore) -> Steps:
-    """Makes the snapshot of the present state, in steps of a few milliseconds; anything may be applied between them.
+    """Creates a snapshot of the current state in steps of a few milliseconds; entries may be applied between steps.
 
     Each step returns the strings that are complete. Exhaust or close the generator. A step raises SnapshotStopped if a
     change was undone or rows ran out; then begin again.
@@ -123,7 +123,7 @@ class _ClaimsSnapshot:
         store.begin_snapshot(self)
 
     def overwritten(self, ids: U64, previous: U32, digests: U32) -> None:
-        """Keeps the previous value of these slots if their segment is still to come and they named a row of the
+        """Saves the slots' previous content if their segment is not yet copied and they pointed to a row of the
         snapshot.
         """
         table = self._store.table
@@ -175,7 +175,7 @@ class _ClaimsSnapshot:
         self._parts.digests.append(digests[:count].tobytes())
 
     def _taken(self, parts: "_Parts") -> list[Piece]:
-        """Returns the collected parts as pieces, and clears them.
+        """Returns the collected parts as pieces, and clears the collection.
 
         Returns no piece if there are no slots: its digests would be taken for the next piece's.
         """
@@ -254,7 +254,7 @@ class ClaimsReader:
         self._takers[kind](data)
 
     def finish(self) -> None:
-        """Ends the restore and checks the totals."""
+        """Finishes the restore and checks the totals."""
         head, store = self._begun(), self._store
         named = self._all_named()
         self._fill()

@@ -47,7 +47,7 @@ def _rules(table: dict[tuple[IdState, Asker], Cell[Action]]) -> Rules:
 
 @dataclass(frozen=True)
 class Widths:
-    """Widths of the index's numbers and the initial size of its table. Narrow widths are for tests.
+    """Bit widths of row numbers and tags in the index, and the initial table size. Narrow widths are for tests.
 
     tag_bits: up to 64. row_bits: up to 32. Narrow ones make collisions and reuse frequent. 28 bits of rows are 268
     million simultaneous claims, in 40 GB.
@@ -119,17 +119,19 @@ class ClaimStore:
         self.rules = {verb: _rules(table) for verb, table in tables(expiry).items()}
 
     def topic_number(self, name: str) -> int:
-        """Returns the number of a topic's name in rows; a new name gets the next number."""
+        """Returns the number that stands for a topic's name in rows; a new name gets the next number."""
         if name not in self.topics:
             self.topics.append(name)
         return self.topics.index(name)
 
     def counters(self) -> tuple[int, int, int]:
-        """Returns takeovers, open claims, and all ids that were ever in the table, as an undo restores them."""
+        """Returns the counters that an undo restores: takeovers, open claims, and all ids that were ever in the
+        table.
+        """
         return self.takeovers, self.open_claims, self.ids + self.evicted_ids
 
     def make_room(self, ids: int, now_ms: int, entries: int = 1, digests: bool = False) -> None:
-        """Makes rows free for entries of `ids` ids in all. The caller that applies them makes room in the table.
+        """Frees enough rows for entries with `ids` ids in total. The caller that applies them makes room in the table.
 
         Answers do not change, with one exception: when rows run out, ended claims are forgotten early.
 
@@ -189,6 +191,6 @@ class ClaimStore:
 
     @property
     def oldest_wall_ms(self) -> int | None:
-        """Returns the completion time of the ids that would retire first; None if there are none."""
+        """Returns the completion time of the ids that retire next; None if there are none."""
         candidates = (self.expiry.oldest_wall_ms(), self.archives.oldest_wall_ms)
         return min((wall_ms for wall_ms in candidates if wall_ms is not None), default=None)

@@ -1,1 +1,1 @@
-"""The cold tier: old ids in sorted runs on disk, behind Bloom filters."""
+"""The cold tier: old ids in sorted runs on disk, each with a Bloom filter."""

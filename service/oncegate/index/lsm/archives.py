@@ -1,4 +1,5 @@
-"""Records which ids left memory, by archive. Like the table of hot ids, a pure function of the ledger's entries.
+"""Records which ids were moved out of memory, by archive (a durable copy of done or taken ids). Like the table of hot
+ids, a pure function of the ledger's entries.
 
 An archive is the durable copy of ids that were done, or taken by one owner, within one time bucket. Its bytes are a
 range of the ledger's own topic. Its record here answers for all of its ids. Once a `Retired` covers the newest of them,
@@ -151,7 +152,7 @@ class ArchiveIndex:
         self._kind_of[archive.number - self._base] = self.kinds[kind]
 
     def _shorten(self) -> None:
-        """Drops the numbers below the first archive if they are at least half of all."""
+        """Compacts the list of numbers once at least half of them precede the first live archive."""
         first = next(iter(self.by_number), self.next_number)
         if 2 * (first - self._base) > max(64, self.next_number - self._base):
             self._kind_of, self._base = self._kind_of[first - self._base :].copy(), first
@@ -165,7 +166,7 @@ class ArchiveIndex:
 
     @property
     def ids(self) -> int:
-        """Counts the ids that are known here and no longer in the table."""
+        """Counts the ids that are known only from archives and no longer in the table."""
         return sum(archive.dropped for archive in self.live)
 
     @property
@@ -182,14 +183,14 @@ class ArchiveIndex:
         return np.where(known, self._kind_of[np.where(known, at, 0)], GONE).astype(np.int32)
 
     def keep_mask(self) -> U8:
-        """Returns, by archive number up to the next one, 1 if a run must still hold the archive."""
+        """Returns a flag for each archive number assigned so far: 1 if a run must still contain the archive."""
         keep = np.zeros(self.next_number, np.uint8)
         keep[list(self.by_number)] = 1
         return keep
 
     def first_kept_offset(self, before_wall_ms: int) -> int:
-        """Returns the offset below which the ledger's topic may be trimmed after everything older than `before_wall_ms`
-        retired.
+        """Returns the offset below which the ledger's topic may be trimmed once everything older than `before_wall_ms`
+        has retired.
         """
         offsets = (archive.first_offset for archive in self.live if archive.newest_wall_ms >= before_wall_ms)
         return next(offsets, self.high_offset)
@@ -208,7 +209,7 @@ class ArchiveIndex:
 
 
 def records_of(archive: Archive, data: memoryview) -> U64:
-    """Returns an archive's part of a range, in the form of a run, uint64 (ids, 2).
+    """Returns an archive's ids within a range as run records, uint64 (ids, 2).
 
     Raises ValueError if the bytes are not its own.
     """

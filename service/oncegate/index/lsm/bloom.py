@@ -1,4 +1,4 @@
-"""Bloom filters before sorted runs: a certain "absent" saves a look-up; "maybe present" is looked up.
+"""Bloom filters for sorted runs: "absent" is certain and saves the look-up; "maybe present" requires one.
 
 Bloom, "Space/time trade-offs in hash coding with allowable errors" (CACM 1970). A filter is never authoritative: one
 that is overfull is not sound and answers "maybe" to everything. A saved filter of another format, function or library
@@ -30,8 +30,8 @@ class Filter(Protocol):
         """Adds ids; an id that is added twice counts twice. Beyond `capacity` the filter is no longer sound."""
 
     def might_hold(self, keys: U64) -> NDArray[np.bool_]:
-        """Returns for each id, bool (n,): False, it was not added; True, it was, or it is a false positive (a share
-        `fpr`).
+        """Returns False for ids that were certainly not added, otherwise True; bool (n,), with false-positive rate
+        `fpr`.
         """
 
     def encode(self) -> Iterator[bytes]:
@@ -39,7 +39,7 @@ class Filter(Protocol):
 
     @property
     def sound(self) -> bool:
-        """Returns whether a negative answer is reliable; if not, `might_hold` is True throughout."""
+        """Returns whether negative answers are reliable; if not, `might_hold` returns True for every id."""
 
     @property
     def size_bytes(self) -> int:
@@ -51,7 +51,7 @@ class Filter(Protocol):
 
     @property
     def capacity(self) -> int:
-        """Returns the number of ids it is designed for."""
+        """Returns the number of ids for which the filter is designed."""
 
     @property
     def fpr(self) -> float:
@@ -73,7 +73,7 @@ KINDS: dict[str, _FilterClass] = {
 
 
 def require(kind: str) -> None:
-    """Raises ValueError, naming the package to install, if filters of this kind cannot be made."""
+    """Raises ValueError, naming the package to install, if filters of this kind cannot be created."""
     KINDS[kind].require()
 
 

@@ -95,12 +95,12 @@ class Design(NamedTuple):
 
 @lru_cache(maxsize=64)
 def design(fpr: float) -> Design:
-    """Returns the number of bits per id, and the load at which the rate is `fpr`, that need the fewest words."""
+    """Returns the bits set per id, and the load in ids per word, that reach `fpr` with the fewest words."""
     return max((Design(hashes, _load(fpr, hashes)) for hashes in range(1, HASHES_MAX + 1)), key=lambda one: one.load)
 
 
 def _load(fpr: float, hashes: int) -> float:
-    """Finds the load by bisection: the rate grows with it."""
+    """Finds the load by bisection: the false-positive rate grows with the load."""
     low, high = _LOAD_MIN, _LOAD_MAX
     while high / low > 1.0001:
         middle = math.sqrt(low * high)
@@ -121,7 +121,7 @@ _LOG_FACTORIALS = np.array([math.lgamma(ids + 1) for ids in range(_IDS_MAX + 1)]
 
 @lru_cache(maxsize=HASHES_MAX)
 def _rates(hashes: int) -> NDArray[np.float64]:
-    """Returns the rate within a word that holds 0, 1, … ids: the expectation of (bits set / 64) ** hashes."""
+    """Returns the false-positive rates of words that hold 0, 1, … ids: the expectation of (bits set / 64) ** hashes."""
     bits = np.arange(WORD_BITS + 1) / WORD_BITS
     shares, rates = np.zeros(WORD_BITS + 1), np.empty(_IDS_MAX + 1)
     shares[0] = 1.0  # of words with so many bits set
@@ -154,7 +154,7 @@ class BlockedFilter:
 
     @property
     def sound(self) -> bool:
-        """Returns whether it holds no more ids than its capacity; beyond that it passes everything."""
+        """Returns whether the filter is within its capacity; beyond that it answers "maybe present" for every id."""
         return self.ids <= self.capacity
 
     @property
@@ -193,7 +193,9 @@ class BlockedFilter:
         return made if made.restore(head, data) else None
 
     def restore(self, head: Mapping[str, Any], data: memoryview) -> bool:
-        """Replaces the words by encoded ones. Returns False, without effect, if they are not of this filter's size."""
+        """Replaces the words with encoded ones. Returns False, without effect, if they are not of this filter's
+        size.
+        """
         if (self._hashes, len(self._words)) != (head["hashes"], head["words"]):
             return False
         self._words = np.frombuffer(data, np.uint64).copy()

@@ -32,7 +32,7 @@ def _libraries() -> dict[str, str] | None:
 
 
 def _texts(keys: U64) -> Iterator[str]:
-    """Yields the 12 significant bytes of each id as hexadecimal digits: the library hashes texts."""
+    """Yields the 12 significant bytes of each id as hexadecimal digits: the library hashes strings."""
     packed = np.empty(len(keys), np.dtype([("tag", ">u8"), ("home", ">u4")]))
     packed["tag"], packed["home"] = keys[:, 0], (keys[:, 1] & np.uint64(0xFFFF_FFFF)).astype(np.uint32)
     digits = packed.tobytes().hex()
@@ -43,7 +43,7 @@ class PybloomFilter:
     """Implements `Filter` with a pybloom_live.BloomFilter."""
 
     def __init__(self, capacity: int, fpr: float) -> None:
-        """Makes an empty filter. Raises ValueError if the library is not installed."""
+        """Creates an empty filter. Raises ValueError if the library is not installed."""
         self.require()
         from pybloom_live import BloomFilter
 

@@ -1,4 +1,4 @@
-"""Keeps ids that left memory in a sorted run: a file that is read in blocks of 4,096 bytes.
+"""Stores ids that were moved out of memory in a sorted run: a file that is read in blocks of 4,096 bytes.
 
     header    magic, version, blocks of it, length of what follows: the caller's metadata of the run, as JSON
     data      255 records of 16 bytes a block: tag u64, home u32, archive u32; its number, the run's salt, its CRC-32
@@ -37,11 +37,12 @@ _NONE = np.empty((0, 2), np.uint64)
 
 
 class RunDamaged(ValueError):
-    """Raised when bytes are not a run of this version: the run must be made again from the ledger."""
+    """Raised for bytes that are not a run of this version: the run must be rebuilt from the ledger."""
 
 
 def sorted_records(records: U64, *, own: bool = False, kernels: RunKernels = COMPILED) -> U64:
-    """Sorts the records, uint64 (n, 2), by tag, home, archive. own: their memory may be reused, which saves half of it.
+    """Sorts records, uint64 (n, 2), by tag, then home, then archive. own: their memory may be reused, which saves half
+    of it.
 
     Sorts by the highest 27 bits of the tags first, which leaves little to do if tags are random.
     """
@@ -77,7 +78,7 @@ def encode(chunks: Iterable[U64], meta: Meta, kernels: RunKernels = COMPILED) ->
 
 
 def _ascending(chunks: Iterable[U64], kernels: RunKernels) -> Iterator[U64]:
-    """Yields the chunks that are not empty. Raises ValueError if they do not ascend."""
+    """Yields the non-empty chunks. Raises ValueError if they do not ascend."""
     last = np.empty((0, 2), np.uint64)
     for chunk in chunks:
         if len(chunk):
@@ -185,7 +186,7 @@ class Run:
 
     @property
     def size_bytes(self) -> int:
-        """Returns the bytes of memory in use, without the blocks."""
+        """Returns the bytes of memory in use, excluding the blocks."""
         return self._fences.nbytes + self._seen.nbytes
 
     def find(self, keys: U64) -> I64:
@@ -230,7 +231,7 @@ class _Reader:
         return self._next < self._run.blocks
 
     def read(self) -> None:
-        """Reads some more blocks. Raises RunDamaged."""
+        """Reads the next blocks. Raises RunDamaged."""
         last = min(self._next + _WINDOW_BLOCKS, self._run.blocks)
         more, self._next = self._run.records(self._next, last), last
         self.buffer = np.concatenate([self.buffer, more]) if len(self.buffer) else more
@@ -272,7 +273,7 @@ def merge(runs: Sequence[Run], keep: U8, kernels: RunKernels = COMPILED) -> Iter
 
 
 def _joined(parts: list[U64], kernels: RunKernels) -> U64:
-    """Merges all sequences into a new array, two by two."""
+    """Merges all sorted sequences into a new array, pairwise."""
     if not parts:
         return _NONE.copy()
     if len(parts) == 1:

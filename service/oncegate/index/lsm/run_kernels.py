@@ -30,7 +30,7 @@ _DIGIT = np.uint64(_DIGITS - 1)
 
 
 def _tables() -> NDArray[np.uint64]:
-    """Computes CRC tables. Row k: the effect on the CRC of a byte that is followed by k others."""
+    """Computes the CRC lookup tables. Row k: the effect on the CRC of a byte that is followed by k others."""
     first = [zlib.crc32(bytes([byte])) ^ zlib.crc32(b"\0") for byte in range(256)]
     rows = [first]
     for _ in range(7):
@@ -48,7 +48,7 @@ def _helper(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @_helper
 def _crc_step(crc: Any, word: Any) -> Any:
-    """Returns the CRC after eight more bytes."""
+    """Returns the CRC updated by the next eight bytes."""
     low, high = (crc ^ word) & _LOW, word >> _HALF
     crc = _T7[low & _BYTE] ^ _T6[low >> np.uint64(8) & _BYTE]
     crc ^= _T5[low >> np.uint64(16) & _BYTE] ^ _T4[low >> np.uint64(24)]
@@ -66,7 +66,9 @@ def _crc(words: U64) -> Any:
 
 @_helper
 def _four_crcs(a: U64, b: U64, c: U64, d: U64) -> Any:
-    """Computes the CRCs of four blocks at once, since each step of one depends on the previous one."""
+    """Computes the CRCs of four blocks at once, so that the dependent steps of one CRC overlap with those of the
+    others.
+    """
     of_a, of_b, of_c, of_d = _LOW, _LOW, _LOW, _LOW
     for i in range(_CRC):
         of_a, of_b = _crc_step(of_a, a[i]), _crc_step(of_b, b[i])
@@ -171,7 +173,9 @@ def _check_four(blocks: U64, fences: U64, salt: Any, seen: U8, four: I64) -> Any
 
 @_helper
 def _check_unseen(blocks: U64, fences: U64, salt: Any, seen: U8, at: I64) -> Any:
-    """Verifies the blocks that were never read, as long as there are four. Returns a damaged one, or -1."""
+    """Verifies blocks that were never read, in groups of four; a smaller remainder is left. Returns a damaged one, or
+    -1.
+    """
     four, waiting = np.empty(4, np.int64), 0
     for i in range(at.size):
         if at[i] >= 0 and seen[at[i]] == 0:
@@ -235,7 +239,7 @@ def unpack(blocks: U64, fences: U64, records: int, salt: int, first: int, last: 
 
 
 def pack(records: U64, number: int, salt: int, blocks: U64) -> None:
-    """Writes the records to as many blocks as they need. number: that of the first block."""
+    """Writes the records to consecutive blocks. number: that of the first block."""
     for block in range(blocks.shape[0]):
         words, first = blocks[block], block * BLOCK_RECORDS
         count = min(BLOCK_RECORDS, records.shape[0] - first)
@@ -249,8 +253,9 @@ def pack(records: U64, number: int, salt: int, blocks: U64) -> None:
 
 
 def ascending(records: U64) -> int:
-    """Returns the index of the first record that does not come after the previous one; the number of records if
-    none."""
+    """Returns the index of the first record that does not come after the previous one; the number of records if all are
+    in order.
+    """
     count: int = records.shape[0]
     for i in range(1, count):
         before, tag = records[i - 1, 0], records[i, 0]
@@ -266,7 +271,7 @@ def _rest(word: np.uint64) -> Any:
 
 
 def distribute(records: U64, digit: int, out: U64) -> None:
-    """Does one pass of a stable LSD radix sort, by 9 of the highest 27 bits of tags."""
+    """Performs one pass of a stable LSD radix sort, by 9 of the tags' highest 27 bits."""
     shift, ends = np.uint64(37 + 9 * digit), np.zeros(_DIGITS, np.int64)
     for i in range(records.shape[0]):
         ends[records[i, 0] >> shift & _DIGIT] += 1
@@ -334,7 +339,7 @@ def settle(records: U64, keep: U8) -> int:
 
 
 def below(records: U64, tag: np.uint64) -> int:
-    """Counts the leading records with lower tags. The records must ascend."""
+    """Counts the leading records whose tags are lower. The records must ascend."""
     low, high = np.intp(0), np.intp(records.shape[0])
     while low < high:
         middle = (low + high) // 2

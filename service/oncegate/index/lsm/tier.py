@@ -1,4 +1,4 @@
-"""Looks up ids that left the table in sorted runs, each behind a Bloom filter, like MillWheel (VLDB 2013).
+"""Looks up ids that were moved out of the table in sorted runs, each with a Bloom filter, like MillWheel (VLDB 2013).
 
 A filter only ever skips a look-up. If it is not sound (overfull, of another version, or missing), every id is looked
 up. A run answers with an archive; the ledger's entries determine the state of its ids (`lsm.archives`).
@@ -22,7 +22,7 @@ RUNS_MAX = 4
 
 @dataclass
 class ColdRun:
-    """Looks up ids in one sorted run, behind its filter.
+    """Looks up ids in one sorted run, after its Bloom filter.
 
     archives: numbers of the archives whose ids it holds.
     damaged: why it no longer answers.
@@ -71,7 +71,7 @@ class LookupStats:
     in_vain: int = 0
 
     def ended(self, asked: int, hits: Sequence[NDArray[np.intp]], misses: Sequence[NDArray[np.intp]]) -> None:
-        """Counts a request of `asked` ids. hits, misses: for each run, the indices of ids that it held, and did not
+        """Counts a request for `asked` ids. hits, misses: for each run, the indices of ids that it held, and did not
         hold.
         """
         is_hit = np.zeros(asked, np.bool_)
@@ -85,14 +85,16 @@ class LookupStats:
 
     @property
     def false_positive_rate(self) -> float:
-        """Returns the measured number of useless look-ups per id that is in no run, over all runs; 0 before any."""
+        """Returns the measured number of useless look-ups per id that is in no run, summed over all runs; 0 without
+        data.
+        """
         absent = self.asked - self.hits
         return self.in_vain / absent if absent > 0 else 0.0
 
 
 @dataclass
 class ColdTier:
-    """Answers for all ids that left memory, from a few sorted runs.
+    """Looks up all ids that were moved out of memory, in a few sorted runs.
 
     runs: the oldest and largest first.
     when_damaged: called whenever a run could not answer.
@@ -134,24 +136,25 @@ class ColdTier:
         return live_archives
 
     def replace(self, gone: Sequence[ColdRun], by: Sequence[ColdRun]) -> None:
-        """Replaces runs at once. The new runs are inserted at the position of the first old one, or last."""
+        """Replaces runs atomically. The new runs are inserted at the position of the first old one, or last."""
         runs = [run for run in self.runs if run not in gone]
         at = min((index for index, run in enumerate(self.runs) if run in gone), default=len(runs))
         runs[at:at] = by
         self.runs = runs
 
     def missing(self) -> list[Archive]:
-        """Returns live archives that are in no sound run: their ids are not dropped yet, or the run must be made
-        again."""
+        """Returns live archives that no intact run contains: their ids are still in the table, or a run must be
+        rebuilt.
+        """
         in_runs = {number for run in self.runs if run.damaged is None for number in run.archives}
         return [archive for archive in self.archives.live if archive.number not in in_runs]
 
     def damaged(self) -> list[ColdRun]:
-        """Returns the runs that no longer answer."""
+        """Returns the runs that have failed and are no longer read."""
         return [run for run in self.runs if run.damaged is not None]
 
     def idle(self) -> list[ColdRun]:
-        """Returns runs all of whose archives are gone."""
+        """Returns the runs whose archives have all retired."""
         return [run for run in self.runs if not any(number in self.archives.by_number for number in run.archives)]
 
     def live_ids(self, run: ColdRun) -> int:
@@ -167,7 +170,8 @@ class ColdTier:
 
 
 def fpr_of(tier_index: int, cold_fpr: float) -> float:
-    """Returns the filter rate of the run at this index of the tier, 0 the oldest and largest.
+    """Returns the Bloom filter's false-positive rate for the run at an index of the tier; run 0 is the oldest and
+    largest.
 
     Rates are halved from run to run, so that their sum is at most `cold_fpr` for any runs, and the most ids have the
     cheapest filter.

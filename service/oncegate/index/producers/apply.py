@@ -74,8 +74,7 @@ def _register_driver(store: ProducerStore, position: int, entry: DriverRegistere
 
 
 def _register(store: ProducerStore, position: int, entry: ProducerRegistered, now_ms: int) -> ProducerUndo:
-    """Marks what the previous epoch held as left by it: its holder is fenced and can no longer complete or release
-    it."""
+    """Marks the previous epoch's claims as abandoned: the fenced holder can no longer complete or release them."""
     before = store.producers.get(entry.producer)
     old = before or ProducerState(entry.producer, entry.producer_id, entry.driver)
     assert (old.number, old.driver, old.epoch + 1) == (entry.producer_id, entry.driver, entry.epoch), "one by one"
@@ -154,7 +153,7 @@ def _settle(store: ProducerStore, position: int, entry: SequencesCompleted | Seq
 
 
 def _ack(store: ProducerStore, position: int, entry: Acked) -> ProducerUndo:
-    """Raises watermarks, which answer for everything that is forgotten here."""
+    """Raises watermarks; sequences up to the watermark are forgotten individually."""
     driver = store.drivers[entry.driver]
     watermarks = [(store.by_number[number], watermark) for number, watermark in raw_spans(entry.upto).tolist()]
     before = [(one, one.watermark, one.intervals, one.position, one.digests) for one, _ in watermarks]
@@ -180,7 +179,7 @@ def _ack(store: ProducerStore, position: int, entry: Acked) -> ProducerUndo:
 
 
 def _resolve(store: ProducerStore, position: int, entry: Resolved) -> ProducerUndo:
-    """Also ends the calls that held any of the spans: a later complete or release of one reports that."""
+    """Also ends the calls that held any of the spans; a later complete or release of such a call reports its end."""
     producer, spans = store.by_number[entry.producer_id], raw_spans(entry.spans)
     store.changing(producer)
     before = (producer.calls, producer.intervals, producer.position)
@@ -198,7 +197,7 @@ def _resolve(store: ProducerStore, position: int, entry: Resolved) -> ProducerUn
 
 
 def held_calls(producer: ProducerState, spans: U64) -> dict[int, U64]:
-    """Returns the open calls that hold any of the spans, shape (m, 2), each with all the spans that it holds."""
+    """Returns the open calls that hold any of the spans, shape (m, 2), each with all its spans."""
     kinds = producer.intervals.label >> np.uint64(32)
     calls = (producer.intervals.label & np.uint64(0xFFFF_FFFF)).astype(np.int64)
     is_held = (kinds == HELD) | (kinds == TAKEN)
@@ -216,7 +215,7 @@ def _current(store: ProducerStore, entry: SequencesClaimed | SequencesCompleted 
 
 
 def _left(label: U64) -> U64:
-    """Returns the labels that an epoch's intervals have in the next epoch."""
+    """Returns the labels to which an epoch's intervals change in the next epoch."""
     kinds = label >> np.uint64(32)
     is_open = (kinds == HELD) | (kinds == TAKEN)
     return np.where(is_open, np.uint64(LEFT << 32), np.where(kinds == OWN, np.uint64(DONE << 32), label))

@@ -1,4 +1,4 @@
-"""Decides about sequences and registrations. Reads the store of producers and never changes it."""
+"""Decides claims of sequences, and registrations of producers. Reads the store of producers and never changes it."""
 
 from dataclasses import dataclass
 
@@ -32,7 +32,7 @@ _BYTES = np.array([int(_VERDICTS[action]) for action in ProducerAction], np.uint
 
 @dataclass(frozen=True, eq=False)
 class SequenceDecision:
-    """The outcome of a claim of sequences before it is applied; n elements, in the order asked.
+    """The outcome of a claim of sequences before it is applied; n elements, in the request's order.
 
     actions: `ProducerAction`.
     verdicts: wire bytes.
@@ -60,7 +60,7 @@ def decide(
     prev: int | None,
     digests: U32 | None = None,
 ) -> SequenceDecision:
-    """Decides the answer for each of `sequences`, uint64[n], strictly increasing, in the epoch in force. No effect.
+    """Decides the answer for each of `sequences`, uint64[n], strictly increasing, in the current epoch. No effect.
 
     prev: the sequence before the first of these; None: not given.
     digests: uint32[n] of their payloads, none of them 0; None: payloads are not compared.
@@ -114,7 +114,7 @@ def _decision(
 
 
 def _is_gap(producer: ProducerState, sequences: U64, prev: int | None) -> bool:
-    """Returns whether sequences were skipped that must not be."""
+    """Returns whether the claim skips sequences although the producer forbids gaps."""
     look, claimed_to = GAP[Gaps(producer.gaps), prev is not None].effect, producer.claimed_to
     if prev is not None and look in (Look.PREV, Look.PREV_AND_EACH) and (claimed_to is None or prev > claimed_to):
         return True
@@ -129,7 +129,7 @@ def _is_gap(producer: ProducerState, sequences: U64, prev: int | None) -> bool:
 
 
 def standing(known: ProducerState | Driver | None, epoch: int, token: bytes) -> Standing:
-    """Compares a request's epoch and token with those in force."""
+    """Compares a request's epoch and token with the current ones."""
     if known is None or not known.epoch:
         return Standing.UNKNOWN
     if epoch != known.epoch:

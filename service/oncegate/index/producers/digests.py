@@ -13,7 +13,7 @@ from oncegate.index.producers.intervals import count_of
 
 @dataclass(frozen=True, eq=False)
 class Digests:
-    """The digest of each of `sequences`, uint64[k], rising. digests: uint32[k], none of them 0."""
+    """The digest of each of `sequences`, uint64[k], ascending. digests: uint32[k], none of them 0."""
 
     sequences: U64
     digests: U32
@@ -27,8 +27,7 @@ class Digests:
         return len(self.sequences)
 
     def differ(self, sequences: U64, digests: U32) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-        """Returns for each of `sequences` whether it is known with another digest than it now has; digests
-        uint32[n]."""
+        """Returns for each of `sequences` whether its recorded digest differs from the one in `digests`, uint32[n]."""
         if not len(self):
             return np.zeros(len(sequences), np.bool_)
         at = np.minimum(np.searchsorted(self.sequences, sequences), len(self) - 1)

@@ -1,4 +1,4 @@
-"""Sequences as labelled inclusive intervals: sorted, disjoint, and merged if adjacent ones have one label.
+"""Represents sequences as labelled inclusive intervals: sorted, disjoint, and merged with neighbours of the same label.
 
 Intervals are immutable, so an undo can restore an earlier object. A sequence is at most 2^64 - 2.
 """
@@ -22,7 +22,7 @@ class Intervals:
 
     @classmethod
     def empty(cls) -> "Intervals":
-        """Returns no intervals: one shared object, since it never changes."""
+        """Returns the empty object, which is shared since it never changes."""
         return _EMPTY
 
     def __len__(self) -> int:
@@ -51,7 +51,7 @@ class Intervals:
         return Intervals(self.first[begin:end], self.last[begin:end], self.label[begin:end])
 
     def relabelled(self, label: U64) -> "Intervals":
-        """Returns the intervals with these labels, uint64[k], merging adjacent ones of one label."""
+        """Returns the intervals with new labels, uint64[k], and merges neighbours of the same label."""
         return _joined(self.first, self.last, label)
 
     def above(self, watermark: int) -> "Intervals":
@@ -84,7 +84,9 @@ def _repainted(part: Intervals, spans: U64, label: int) -> Intervals:
 
 
 def _joined(first: U64, last: U64, label: U64) -> Intervals:
-    """Returns sorted, disjoint pieces without those of label 0, adjacent ones of one label merged."""
+    """Drops the pieces with label 0 and merges adjacent pieces of the same label; the pieces are sorted and
+    disjoint.
+    """
     is_labelled = label != 0
     first, last, label = first[is_labelled], last[is_labelled], label[is_labelled]
     if not len(first):
@@ -110,10 +112,10 @@ def count_of(spans: U64) -> int:
 
 
 def raw_spans(raw: bytes) -> U64:
-    """Returns the spans of an entry, read-only."""
+    """Returns an entry's spans as a read-only array."""
     return np.frombuffer(raw, "<u8").reshape(-1, 2)
 
 
 def flat(pairs: "dict[int, int]") -> bytes:
-    """Returns pairs of numbers in the form of an entry."""
+    """Returns pairs of numbers in the form that entries use."""
     return np.array(list(pairs.items()), "<u8").tobytes()

@@ -1,4 +1,4 @@
-"""Saves the index of producers as pieces, and restores it. The pieces replace old entries in a compacted ledger.
+"""Saves the producer index as snapshot pieces, and restores it. The pieces replace old entries in a compacted ledger.
 
 producers/<n>  some of the producers
 drivers/<n>    some of the drivers
@@ -67,7 +67,7 @@ class ProducersSnapshot:
 
 
 def snapshot_steps(store: ProducerStore) -> Steps:
-    """Makes a snapshot of the present state, without leases, in steps between which anything may change.
+    """Creates a snapshot of the current state, without leases, in steps; entries may be applied between steps.
 
     Exhaust or close the generator.
     """
@@ -102,7 +102,7 @@ def _steps(
 
 
 def _some(producers: Iterator[ProducerSnapshot]) -> list[ProducerSnapshot]:
-    """Returns the next producers, as many as are encoded in a few milliseconds."""
+    """Returns as many of the next producers as can be encoded in a few milliseconds."""
     some, size_bytes = list[ProducerSnapshot](), 0
     for one in producers:
         some.append(one)

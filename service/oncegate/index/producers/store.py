@@ -98,7 +98,7 @@ class ProducerState:
         return max(0, self.lease_until_ms - now_ms)
 
     def call_state(self, call: int) -> ClaimState:
-        """Returns the state of a call of the epoch in force."""
+        """Returns the state of a call in the current epoch."""
         earlier = self.calls.get(call)
         return ClaimState.UNKNOWN if earlier is None else earlier.state
 
@@ -192,8 +192,9 @@ class ProducerStore:
         return producer.intervals.spans(blocks)
 
     def unfinished(self, producer: ProducerState) -> U64:
-        """Returns the intervals that were claimed and are not done, including those given up, shape (k, 2), in
-        order."""
+        """Returns the intervals that were claimed but are not done, including abandoned ones, shape (k, 2), in
+        order.
+        """
         kinds = producer.intervals.label >> np.uint64(32)
         return producer.intervals.spans(self.blocks_ack[kinds.astype(np.intp)] | (kinds == GIVEN))
 

@@ -1,4 +1,4 @@
-"""Arrays that the kernels read and write. They grow without being copied.
+"""Defines the arrays that the table's compiled loops (kernels) read and write. They grow without being copied.
 
 Address space is reserved at once; memory is allocated when a page is first written.
 """
@@ -53,7 +53,7 @@ class Slots(NamedTuple):
 
 
 class Holders(NamedTuple):
-    """The columns of the rows that the loops need.
+    """The row columns that the kernels need.
 
     named: number of ids that the claim still holds.
     slots: number of slots that name the row, dead ones included.
@@ -120,7 +120,7 @@ class Answers(NamedTuple):
 
     @classmethod
     def empty(cls, ids: int) -> "Answers":
-        """Returns uninitialised answers for `ids` ids."""
+        """Returns uninitialised decisions for `ids` ids."""
         return cls(np.empty(ids, np.uint8), np.empty(ids, np.uint8), np.empty(ids, np.uint32), np.zeros(ids, np.uint8))
 
 

@@ -27,7 +27,7 @@ ALONE = 65_536
 
 
 def collect(ids: U64, first: int, tag_mask: np.uint64, row: int, collected: U64, counts: I64) -> Any:
-    """Collects the ids from `first` on by segment, as slots of `row`, until a segment has no room.
+    """Collects ids, starting at index `first`, by segment as slots of `row`, until a segment's buffer is full.
 
     Returns the index of the first id that was not added. collected: shape (segments, room, 2); counts: number per
     segment.
@@ -45,7 +45,7 @@ def collect(ids: U64, first: int, tag_mask: np.uint64, row: int, collected: U64,
 
 
 def insert(slots: Slots, begin: int, end: int, collected: U64, counts: I64, lost: U32) -> tuple[int, int]:
-    """Inserts the collected ids of the segments from `begin` to `end`, in their order; there must be room.
+    """Inserts the collected ids of the segments from `begin` to `end`, in order; the segments must have free slots.
 
     Returns the number of new slots, and of slots that named a row before. Those rows are written to `lost`, once per
     slot.
@@ -83,17 +83,19 @@ COMPILED = BulkKernels(*(compiled(kernel) for kernel in PLAIN))
 
 
 class Segments(Protocol):
-    """The part of `Table` that an insert needs. Importing `Table` would make it a source of the kernels here."""
+    """The interface of `Table` that a bulk insert needs. Importing `Table` would make it a source of the
+    kernels here.
+    """
 
     slots: Slots
     tag_mask: np.uint64
 
     def sweep_for(self, more: I64) -> None:
-        """Does the same as `Table.sweep_for`."""
+        """Rehashes segments to remove dead slots, as `Table.sweep_for` does."""
         ...
 
     def make_room_within(self, begin: int, end: int, more: I64) -> None:
-        """Does the same as `Table.make_room_within`."""
+        """Enlarges the segments from `begin` to `end`, as `Table.make_room_within` does."""
         ...
 
 
@@ -120,7 +122,7 @@ class BulkInsert:
         return np.empty((len(self._counts), ids_per_segment, 2), np.uint64)
 
     def add(self, ids: U64, row: int, first: int = 0) -> int:
-        """Collects ids, shape (n, 2), from `first` on, as slots of `row`.
+        """Collects ids, shape (n, 2), starting at index `first`, as slots of `row`.
 
         Returns the index of the first id without room; n if all had room.
         """
@@ -129,7 +131,7 @@ class BulkInsert:
         return added
 
     def insert(self) -> Inserted:
-        """Inserts everything collected. Raises Overloaded if a segment has its maximum size."""
+        """Inserts all collected ids. Raises Overloaded if a segment has its maximum size."""
         segments = len(self._counts)
         self._table.sweep_for(self._counts)
         if self.ids < ALONE:

@@ -49,7 +49,8 @@ def _close(slots: Slots, segment: Any, slot: Any) -> None:
 def drop_ids(
     slots: Slots, holders: Holders, ids: U64, tag_mask: np.uint64, freed: U32, named_rows: U32
 ) -> tuple[int, int, int]:
-    """Empties the slots of those ids that are done or taken. Nothing else may name them or bring them back.
+    """Empties the slots of the ids that are done or taken, and skips the other ids. Nothing else may name them or bring
+    them back.
 
     Returns three numbers: slots emptied; rows left without slot, claim or pin, which are written to `freed`; and rows
     with a claim that can be named, which are written to `named_rows`, possibly repeatedly.

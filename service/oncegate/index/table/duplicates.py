@@ -1,4 +1,4 @@
-"""Finds ids that occur twice in one request before any slot is read, in memory that fits the nearest cache."""
+"""Finds ids that occur twice in one request before any slot is read, in memory that fits the nearest CPU cache."""
 
 from typing import Any
 
@@ -39,7 +39,8 @@ def _power_above(number: int, least: int) -> int:
 
 @helper
 def mark_repeats(ids: U64, tag_mask: np.uint64, answers: Answers, verdict: int) -> None:
-    """Marks repeated ids: SAME_INDEX, this verdict, and the index of the first occurrence. All other actions become 0.
+    """Marks repeated ids in the answers: SAME_INDEX, the given verdict, and the index of the first occurrence. All
+    other actions become 0.
 
     One bit per home rules out nearly all ids that occur once; only ids that share a bit are compared.
     """

@@ -46,7 +46,7 @@ class Grant:
 
     @property
     def known(self) -> bool:
-        """Returns whether it has a claim that can be named, or a call that can be repeated."""
+        """Returns whether the grant has a claim id or a call by which a later request can refer to it."""
         return self.state != TAKEN
 
 

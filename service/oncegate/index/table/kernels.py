@@ -1,4 +1,4 @@
-"""Loops over ids: they look up and decide, insert, and undo. Also holds both sets of all kernels.
+"""Defines the compiled loops over ids, which look up, decide, insert and undo. Also holds both sets of all kernels.
 
 Rule 1: no decision rule is in this file. The action for (state, asker) is an array from `core.claims`. Rule 2: plain
 scalar loops. `PLAIN` runs them uncompiled and is the reference; `COMPILED` is the same by numba. Rule 3: everything
@@ -73,7 +73,7 @@ def _slot_of(words: U64, base: I64, capacity: I64, ids: U64, i: int, tag_mask: n
 
 @helper
 def _holder_of(row: Any, states: U8, cold: I32, i: int) -> tuple[Any, Any]:
-    """Returns the row that holds an id, `row` or its cold row, and the row that no longer holds it; -1 for none."""
+    """Returns the row that holds an id (`row` or its cold row), and the row that held it before; -1 for none."""
     if cold.size > 0 and cold[i] >= 0 and (row < 0 or not holds(states[row])):
         return np.int64(cold[i]), row
     return row, np.int64(-1)
@@ -81,13 +81,13 @@ def _holder_of(row: Any, states: U8, cold: I32, i: int) -> tuple[Any, Any]:
 
 @helper
 def _differ(first: Any, second: Any) -> bool:
-    """Returns whether two payloads differ by their digests. A missing digest differs from none."""
+    """Returns whether two payloads differ, judging by their digests. A missing digest differs from none."""
     return bool(first != 0 and second != 0 and first != second)
 
 
 @helper
 def _is_past(made_ms: U64, past_ms: int, i: int) -> bool:
-    """Returns whether an id is too old to be known; False if it does not carry its time."""
+    """Returns whether an id is too old to be known; False for ids without a timestamp."""
     return bool(made_ms.size > 0 and made_ms[i] <= np.uint64(past_ms))
 
 
@@ -199,7 +199,7 @@ def upsert(
     hints: I64,
     digests: U32,
 ) -> tuple[int, int]:
-    """Makes each id's slot name `row`. Returns the number of new slots and of slots that were dead.
+    """Points each id's slot to `row`. Returns the number of new slots and of slots that were dead.
 
     There must be room: every segment keeps an empty slot. A dead slot is reused only by its own id.
 
@@ -260,7 +260,7 @@ def claim_each(
     made_ms: U64,
     past_ms: int,
 ) -> int:
-    """Runs `decide`, then `upsert`, for one new claim after the other. Returns the number of dead slots reused.
+    """Runs `decide`, then `upsert`, for one new claim after another. Returns the number of dead slots reused.
 
     Claim n has the token and call of row n, and the ids from the end of claim n-1 on. The first claim that is granted
     any id gets `position`, the next one `position + 1`. There must be room for all ids.
@@ -300,7 +300,8 @@ def claim_each(
 def restore(
     slots: Slots, holders: Holders, ids: U64, tag_mask: np.uint64, row: int, previous: U32, digests: U32
 ) -> int:
-    """Undoes `upsert` of the same arguments, even if slots have moved. Returns how many slots still name `row`.
+    """Undoes an `upsert` with the same arguments, even if slots have moved since. Returns how many slots still name
+    `row`.
 
     Those are the new slots: they cannot be emptied within a chain, and die with `row`.
     """
@@ -324,13 +325,13 @@ def restore(
 
 
 def demand(ids: U64, tag_mask: np.uint64, counts: I64) -> None:
-    """Adds to `counts` the number of ids per segment."""
+    """Adds the number of ids per segment to `counts`."""
     for i in range(ids.shape[0]):
         counts[segment_of(ids[i, 0] & tag_mask, counts.size)] += 1
 
 
 def rows_of(slots: Slots, ids: U64, tag_mask: np.uint64, rows: I64) -> None:
-    """Writes to `rows` the row that each id's slot names, dead or alive; -1: no slot."""
+    """Sets `rows` to the row to which each id's slot points, dead or alive; -1 if the id has no slot."""
     for i in range(ids.shape[0]):
         slot = _slot_of(slots.words, slots.base, slots.capacity, ids, i, tag_mask)
         rows[i] = row_at(slots.words, slot) if slot >= 0 else np.int64(-1)

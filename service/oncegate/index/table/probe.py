@@ -65,7 +65,7 @@ def find(words: U64, base: Any, capacity: Any, tag: np.uint64, home: np.uint64) 
 
 @helper
 def row_at(words: U64, slot: Any) -> Any:
-    """Returns the row that a slot names; -1 for an empty slot."""
+    """Returns the row to which a slot points; -1 for an empty slot."""
     return np.int64(words[slot, 1] & LOW) - 1
 
 
@@ -91,7 +91,7 @@ def touch(words: U64, slot: Any) -> None:
 
 @_intrinsic
 def _prefetch(typingctx: Any, words: Any, at: Any) -> Any:
-    """Emits LLVM's prefetch (read, keep in all levels) of the 64-bit word number `at`."""
+    """Emits LLVM's prefetch instruction (read, keep in all levels) for the 64-bit word at index `at`."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
@@ -115,7 +115,7 @@ def _compiled_touch(words: Any, slot: Any) -> Any:
 
 @helper
 def touch_chain(words: U64, base: I64, capacity: I64, ids: U64, i: Any, tag_mask: Any) -> None:
-    """Prefetches the chain of `ids[i]`; past the last id, that of the last one."""
+    """Prefetches the chain of `ids[i]`, or of the last id if `i` is past the end."""
     i = min(i, ids.shape[0] - 1)
     segment = segment_of(ids[i, 0] & tag_mask, base.size)
     at = base[segment] + begin_of(ids[i, 1] & LOW, capacity[segment])

@@ -1,4 +1,4 @@
-"""Loops over rows and whole segments: they move and retire, copy slots out and in, and gather slots for the cold tier.
+"""Defines the compiled loops over rows and whole segments: move, retire, copy in and out, and gather for the cold tier.
 
 The rules of `kernels` apply here too. No slot is emptied on its own, since the change that made it may be undone: it
 dies with its row and is omitted when its segment moves (`move`). Only slots that leave memory are emptied at once
@@ -29,7 +29,7 @@ _SLOTS_PER_PAGE = 256
 
 @helper
 def _goes(state: Any, pins: Any) -> bool:
-    """Returns whether a move omits the slots of a row: they hold nothing, and no undo can change that."""
+    """Returns whether a move omits a row's slots: the row holds no ids, and no undo can change that."""
     return bool(pins == 0 and not holds(state))
 
 
@@ -46,7 +46,7 @@ def staying(slots: Slots, segment: int, holders: Holders) -> int:
 def move(
     slots: Slots, segment: int, capacity: int, holders: Holders, sweeping: bool, chain: U64, digests: U32, freed: U32
 ) -> Any:
-    """Spreads a segment in place over `capacity` slots, no fewer than before.
+    """Rehashes a segment in place to `capacity` slots, at least as many as before.
 
     Returns the number of rows `freed` by it, and the number of slots omitted. Sweeping omits the dead slots of unpinned
     rows.
@@ -98,7 +98,7 @@ def move(
 def retire(
     holders: Holders, wall_ms: I64, rows: U32, before_ms: int, position: int, due: U32, states: U8, positions: I64
 ) -> tuple[int, int, int]:
-    """Retires and pins those of the rows that were done or taken before `before_ms`.
+    """Retires and pins the rows among `rows` that were done or taken before `before_ms`.
 
     Returns the number of rows, ids and slots. due, states, positions: receive the rows and their previous state and
     position.
@@ -130,7 +130,7 @@ def unpin(holders: Holders, rows: U32, freed: U32) -> int:
 
 @helper
 def _pool_at(buckets: I64, wall_ms: Any, bits: int) -> Any:
-    """Returns the index of a time's bucket among these, ascending; -1 if it is not there."""
+    """Returns the index of a time's bucket in the ascending list of buckets; -1 if it is not listed."""
     bucket, low, high = wall_ms >> bits, 0, buckets.size
     while low < high:
         middle = (low + high) >> 1
@@ -197,7 +197,7 @@ def gather(slots: Slots, segment: int, numbers: U32, out: U64, digests: U32) -> 
 
 
 def gather_of(slots: Slots, segment: int, holders: Holders, is_picked: U8, out: U64) -> int:
-    """Copies the slots of a segment that hold their ids for a picked row. Returns how many.
+    """Copies a segment's slots that hold their ids for a selected row. Returns how many.
 
     is_picked: by row + 1, 0 or 1. out: one element longer than the number of slots in use. Every slot is written, and
     counted only if its row is picked: that branch is unpredictable, and a misprediction costs more than a copy.
@@ -213,7 +213,7 @@ def gather_of(slots: Slots, segment: int, holders: Holders, is_picked: U8, out: 
 def fill(
     slots: Slots, states: U8, given: U64, digests: U32, tag_mask: np.uint64, begin: int, end: int, named: I64
 ) -> int:
-    """Inserts slots from `gather` into the segments from `begin` to `end`; there must be room.
+    """Inserts slots from `gather` into the segments from `begin` to `end`, which must have enough free slots.
 
     Returns the number of slots examined before the first invalid one. Invalid is a slot of a row that holds nothing or
     is beyond `named`, a tag that is too wide, or an id that is already there.

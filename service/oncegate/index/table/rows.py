@@ -63,7 +63,7 @@ LASTING = (
 
 
 def words(raw: bytes) -> U64:
-    """Returns 16 bytes as the two 64-bit words that arrays hold."""
+    """Returns 16 bytes as two 64-bit words, the form used in arrays."""
     return np.frombuffer(raw, np.uint64)
 
 
@@ -105,7 +105,7 @@ class Rows:
 
     @property
     def free(self) -> int:
-        """Counts the rows that can still be taken before the width is exhausted."""
+        """Counts the rows that can still be allocated before row numbers exceed their width."""
         return (0 if self.only_new else self._spares) + self.limit - self.made
 
     @property
@@ -114,7 +114,7 @@ class Rows:
 
     @property
     def size_bytes(self) -> int:
-        """Counts the bytes of all rows that were ever used."""
+        """Counts the bytes of all rows that were ever allocated."""
         row_bytes: int = sum(np.dtype(dtype).itemsize * width for dtype, width in _LAYOUT.values())
         return self.made * row_bytes
 
@@ -131,7 +131,7 @@ class Rows:
         return self._whole[name][: self.made]
 
     def restore(self, count: int) -> None:
-        """Makes the first `count` rows; the caller fills their columns."""
+        """Allocates the first `count` rows; the caller fills their columns."""
         self.made = count
         self.grow(count)
         self.column("used")[:] = True
@@ -154,7 +154,7 @@ class Rows:
         return row
 
     def next_free(self) -> int:
-        """Takes the number of a free row; the caller fills it in."""
+        """Allocates a free row and returns its number; the caller fills the row in."""
         if self._spares and not self.only_new:
             self._spares -= 1
             return int(self.spare[self._spares])
@@ -172,19 +172,21 @@ class Rows:
         self._spares += len(rows)
 
     def let_go(self, rows: NDArray[Any]) -> None:
-        """Frees rows that were just taken and that nothing names."""
+        """Frees rows that were just allocated and have no slots."""
         self.holders.pins[rows] = self.holders.remembered[rows] = 0
         self.give_back(rows)
 
     def give_back_idle(self, rows: Iterable[int]) -> None:
-        """Frees those of the rows that are no longer in use."""
+        """Frees the rows among `rows` that are no longer in use."""
         holders = self.holders
         idle = [row for row in rows if not (holders.slots[row] or holders.pins[row] or holders.remembered[row])]
         if idle:
             self.give_back(np.array(idle, np.uint32))
 
     def void(self, row: int) -> None:
-        """Undoes a row whose claim never was. Slots that name it are dead, and nothing depends on it."""
+        """Undoes the allocation of a row whose claim was not applied. Slots that name it are dead, and nothing depends
+        on it.
+        """
         self.holders.state[row], self.holders.position[row] = UNKNOWN, 0
         self.holders.remembered[row] = 0
 
@@ -195,7 +197,8 @@ class Rows:
             pins[row] += 1
 
     def remembered_until_ms(self, rows: Iterable[int], known_ms: int = 0) -> int | None:
-        """Returns until when the answer to a lost reply is remembered, over all rows of one claim.
+        """Returns the time until which a claim's answer is remembered for retries after a lost reply, over all its
+        rows.
 
         That is two leases after its completion or release, or after the lease of a claim that nothing names, and at
         least `known_ms`. None while it holds ids.
@@ -233,7 +236,7 @@ class Rows:
 
 
 class Results:
-    """Results of claims, by row, within a memory budget: the oldest are forgotten first.
+    """Results of claims, by row, within a memory budget; the oldest are dropped first.
 
     by_row: changed only by these methods. A freed row has none.
     forgotten: number of results dropped for memory.

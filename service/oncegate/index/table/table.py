@@ -1,4 +1,4 @@
-"""Maps a fingerprint to the row that holds it, in 16 bytes per id, in segments that grow and are swept independently.
+"""Maps id fingerprints to rows, at 16 bytes per id, in segments that grow and are swept independently.
 
 A full segment moves: to more slots, or over the same slots if enough of them are dead. It moves in place, since the
 address space up to its maximum size is reserved. Capacities follow a ladder, and each segment's ladder begins a little
@@ -42,7 +42,9 @@ class CopyOnWrite(Protocol):
     """Receives the previous content of slots that are overwritten while a snapshot is made."""
 
     def overwritten(self, ids: U64, previous: U32, digests: U32) -> None:
-        """Called with ids, shape (n, 2), whose slots are overwritten, and their previous rows and digests, if any."""
+        """Receives ids, shape (n, 2), whose slots are about to be overwritten, with their previous rows and any
+        digests.
+        """
 
 
 class Table:
@@ -97,13 +99,13 @@ class Table:
         return int(self.slots.used.sum())
 
     def make_room(self, ids: int) -> None:
-        """Moves the segments that would be too full with their share of `ids` more ids."""
+        """Enlarges the segments that their share of `ids` more ids would overfill."""
         if ids > self._sure:
             share = -(-ids // len(self._steps))
             self._make_room(np.full(len(self._steps), share))
 
     def make_room_for(self, given: Sequence[U64]) -> None:
-        """Moves the segments that would be too full with these ids, arrays of shape (n, 2).
+        """Enlarges the segments that these ids, arrays of shape (n, 2), would overfill.
 
         Raises Overloaded, without effect on any answer, if a segment has its maximum size.
         """
@@ -120,13 +122,13 @@ class Table:
         self._sure -= count
 
     def sweep_for(self, more: I64) -> None:
-        """Moves the segments that would be too full with `more` ids per segment, if dead slots can be omitted."""
+        """Rehashes the segments that `more` ids per segment would overfill, if that can remove dead slots."""
         self._sure = 0
         if self._sweeps:
             self._make_room(more)
 
     def make_room_within(self, begin: int, end: int, more: I64) -> None:
-        """Moves the segments from `begin` to `end` that would be too full with `more` ids per segment.
+        """Enlarges the segments from `begin` to `end` that `more` ids per segment would overfill.
 
         After `sweep_for`, other threads may do so for other segments. Raises Overloaded like `make_room_for`.
         """
@@ -141,11 +143,11 @@ class Table:
                 self._move(segment, capacity)
 
     def hint(self, ids: U64, hints: I64) -> None:
-        """Stores the results of `find` for these ids: if they are put next, their slots need not be found again."""
+        """Caches the results of `find` for these ids, so that a `put` that follows need not search again."""
         self._hints = ids, hints, self.moves
 
     def put(self, ids: U64, row: int, digests: U32 = NO_DIGESTS) -> tuple[U32, int, U32]:
-        """Makes the slots of `ids`, shape (n, 2), name `row`.
+        """Points the slots of `ids`, shape (n, 2), to `row`.
 
         Returns the row that each named before, how many ids were absent, and the previous digests of the slots, if any,
         which `digests` replace. Call `make_room_for` before, and `keep_digests` for digests.
@@ -171,7 +173,7 @@ class Table:
         position: int,
         times: IdTimes = NO_TIMES,
     ) -> tuple[Answers, BatchGrants]:
-        """Decides claims of `ids`, shape (n, 2), one after the other. Slots of granted ids name their claim's row.
+        """Decides consecutive claims of `ids`, shape (n, 2), in order. Slots of granted ids name their claim's row.
 
         Call `make_room_for` for all of them before.
         """
@@ -189,7 +191,7 @@ class Table:
         return answers, grants
 
     def _overwritten(self, revived: int, ids: U64, previous: U32, old_digests: U32) -> None:
-        """Accounts for slots that now name other rows; `revived` of them were dead."""
+        """Updates the counters after slots were pointed to other rows; `revived` of the slots were dead."""
         self.dead -= revived
         if self.snapshot is not None:
             self.snapshot.overwritten(ids, previous, old_digests)
@@ -215,12 +217,14 @@ class Table:
         self.dead += was_absent
 
     def row_of(self, fingerprint: U64) -> int | None:
-        """Returns the row that the slot of one id names, dead or alive; None if it has no slot."""
+        """Returns the row to which the slot of one id points, dead or alive; None if the id has no slot."""
         slot = self._slot_of(fingerprint)
         return int(row_at(self.slots.words, slot)) if slot >= 0 else None
 
     def rows_of(self, ids: U64) -> I64:
-        """Returns the rows that the slots of these ids, shape (n, 2), name, dead or alive; -1 for none."""
+        """Returns the rows to which the slots of these ids, shape (n, 2), point, dead or alive; -1 for ids without a
+        slot.
+        """
         rows = np.empty(len(ids), np.int64)
         self._kernels.rows_of(self.slots, ids, self.tag_mask, rows)
         return rows
@@ -245,7 +249,7 @@ class Table:
         return math.ceil(slots)
 
     def _make_room(self, more: I64) -> None:
-        """Enlarges the segments that `more`, per segment, would overfill; if there are none, one that will soon be too
+        """Enlarges the segments that `more` ids per segment would overfill; if there are none, one that is nearly too
         full.
         """
         slots = self.slots
@@ -256,7 +260,7 @@ class Table:
             self._enlarge(segment, int(more[segment]))
 
     def _enlarge(self, segment: int, more: int) -> None:
-        """Moves a segment to a capacity at which `more` slots and those that stay leave enough of it empty."""
+        """Rehashes a segment to a capacity that leaves enough empty slots after `more` additions."""
         used = int(self.slots.used[segment])
         staying = int(self._kernels.staying(self.slots, segment, self._rows.holders)) if self._sweeps else used
         step = self._steps[segment]
