@@ -1,4 +1,4 @@
-"""Detects that a file was edited or replaced: keys and certificates are reloaded then, without a restart."""
+"""Detects that a file was edited or replaced, so that keys and certificates are reloaded without a restart."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ FileVersion = tuple[int, int, int]
 
 
 def version_of(path: Path | None) -> FileVersion | None:
-    """Returns a value that differs after each change of a file; None: there is no file, or it cannot be looked at."""
+    """Returns a value that differs after each change to a file; None if the file does not exist or is inaccessible."""
     try:
         status = None if path is None else path.stat()
     except OSError:

@@ -76,7 +76,7 @@ def _because(reason: str) -> str:
 
 
 def without_names(answer: HealthAnswer) -> HealthAnswer:
-    """Returns the answer without names of namespaces and operators' notes, for callers without access to them."""
+    """Returns the answer without namespace names and operators' notes, for callers without access to them."""
     if answer.is_drained:
         return HealthAnswer(False, f"{DRAINED}; {UNDO} has it take new work again", {}, is_drained=True)
     if not answer.namespaces:

@@ -114,7 +114,7 @@ class Admitted:
 
     @property
     def namespace(self) -> Namespace:
-        """Returns the namespace, for calls that cannot pass unchecked; others use `serving`."""
+        """Returns the namespace, for calls that are never answered unchecked; other calls use `serving`."""
         assert isinstance(self.serving, Namespace)
         return self.serving
 
@@ -172,7 +172,7 @@ async def admit(head: RequestHead, body: bytes | Read, gateway: Gateway, claims:
 
 
 def sharer_of(principal: Principal | None, address: str) -> str:
-    """Returns the caller to whose share a response in flight counts: its credential, or without one its address."""
+    """Returns the caller whose share an in-flight response uses: the credential's name or, without one, the address."""
     return f"address {address}" if principal is None else f"key {principal.name}"
 
 
@@ -183,7 +183,7 @@ def require_marks(serving: Namespace | Unchecked, text: str) -> None:
 
 
 async def _waited(turn: "asyncio.Future[None]", gateway: Gateway, name: str, deadline: Deadline) -> None:
-    """Waits for the namespace's turn; gives the turn up if the wait is cancelled."""
+    """Waits for a turn in the namespace's queue; returns the turn if the wait is cancelled."""
     began_ms = gateway.clock.monotonic_ms()
     try:
         await turn
@@ -194,7 +194,7 @@ async def _waited(turn: "asyncio.Future[None]", gateway: Gateway, name: str, dea
 
 
 class BodyRoom:
-    """Room for a request's body, reserved in the admission as each part arrives."""
+    """Memory for a request's body, reserved with the admission control as each part arrives."""
 
     __slots__ = ("_admission", "size_bytes")
 
@@ -203,14 +203,14 @@ class BodyRoom:
         self.size_bytes = 0
 
     def arrived(self, size_bytes: int) -> None:
-        """Reserves room for `size_bytes` more. Raises Overloaded."""
+        """Reserves memory for `size_bytes` more bytes. Raises Overloaded."""
         self._admission.grow(size_bytes)
         self.size_bytes += size_bytes
 
 
 @contextmanager
 def body_room(admission: Admission, size_bytes: int) -> Iterator[BodyRoom]:
-    """Admits one request whose body will have `size_bytes`, and releases its room on exit.
+    """Admits one request with a body of `size_bytes`, and frees the memory reserved for it on exit.
 
     Raises TooLarge, Overloaded.
     """

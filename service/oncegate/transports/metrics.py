@@ -38,7 +38,7 @@ def written(families: Sequence[Family], media: str) -> bytes:
 
 
 class _Read(Collector):
-    """A Prometheus collector of families that were already read."""
+    """A Prometheus collector over metric families that were read beforehand."""
 
     def __init__(self, families: Sequence[Family]) -> None:
         self._families = families

@@ -1,4 +1,4 @@
-"""Packs the numbers of verdicts for every transport."""
+"""Packs the numbers that verdicts carry, for every transport."""
 
 import numpy as np
 from numpy.typing import NDArray

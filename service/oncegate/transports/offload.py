@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 async def offload(size_bytes: int, work: Callable[..., T], *arguments: object) -> T:
-    """Runs `work(*arguments)`; uses a thread for large input, so that lease renewals do not wait for it."""
+    """Runs `work(*arguments)`; uses a thread for large input, so that lease renewals are not delayed."""
     if size_bytes < OFFLOAD_BYTES:
         return work(*arguments)
     return await asyncio.to_thread(work, *arguments)

@@ -110,7 +110,7 @@ OUTCOMES: dict[type[e.OncegateError], Outcome] = {
 
 
 class Internal(e.OncegateError):
-    """A bug in the gateway, as the caller sees it. Made from an unexpected exception; never raised.
+    """A bug in the gateway, as reported to the caller. Made from an unexpected exception; never raised.
 
     A retry is safe: every write is recognised by its token and call, chunk or nonce (except `plain`, on purpose), and
     clients retry a bounded number of times.

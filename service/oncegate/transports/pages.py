@@ -18,7 +18,7 @@ LIMIT_MAX = 1_000
 
 
 def page(names: list[str], after: str, limit: int) -> tuple[list[str], str | None]:
-    """Returns at most `limit` names after `after`, and the next page's `after`; None: this is the last page.
+    """Returns at most `limit` names after `after`, and the next page's `after`, which is None on the last page.
 
     `names`: sorted. `after`: any text, also a deleted name; "" for the first page.
     """
@@ -28,7 +28,8 @@ def page(names: list[str], after: str, limit: int) -> tuple[list[str], str | Non
 
 
 def page_of_intervals(lists: Sequence[U64], after: int | None, limit: int) -> tuple[list[U64], int | None]:
-    """Returns the intervals of each list that start after `after`, and the next page's `after`; None: the last page.
+    """Returns each list's intervals that start after `after`, and the next page's `after`, which is None on the last
+    page.
 
     `lists`: of intervals, shape (k, 2), ascending. A page has at most `limit` intervals of each list. All lists end at
     the same sequence, that of the shortest page, so that one sequence continues every list.

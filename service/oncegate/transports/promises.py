@@ -82,7 +82,7 @@ class Promised:
 
 
 def promised(ledger: str, shadow: bool = False, pass_marked: bool = False) -> dict[str, Promised]:
-    """Returns the promises of the write modes that a ledger, given by its URL, offers under a namespace's settings."""
+    """Returns the promises of the write modes that a ledger (given by URL) supports under a namespace's settings."""
     lowered = [one for one, is_set in ((SHADOW, shadow), (PASS_MARKED, pass_marked)) if is_set]
     found: dict[str, Promised] = {}
     for mode in WRITE_MODES:
@@ -97,7 +97,7 @@ def promised(ledger: str, shadow: bool = False, pass_marked: bool = False) -> di
 
 
 def _is_offered(mode: WriteMode, ledger: str) -> bool:
-    """Returns whether a ledger offers a write mode: `direct` only on Kafka; only `claim` with `outputs=none`."""
+    """Returns whether a ledger supports a write mode: `direct` only on Kafka; only `claim` with `outputs=none`."""
     scheme, _, rest = ledger.partition(":")
     is_known = mode.ledger in (None, scheme)
     return is_known and (mode.name == "claim" or "outputs=none" not in rest.partition("?")[2].split("&"))

@@ -1,4 +1,4 @@
-"""The certificates of HTTP and gRPC in PEM files: read at the start, and again once they have changed.
+"""Loads the TLS certificates of HTTP and gRPC from PEM files, at start-up and whenever the files change.
 
 TLS 1.3 only, without session resumption: otherwise a session that a removed authority had admitted would outlive it.
 """
@@ -21,7 +21,7 @@ class TlsUnreadable(ValueError):
 
 @dataclass(frozen=True)
 class TlsFiles:
-    """The paths of the gateway's certificate, of its key if in another file, and of the authorities of callers."""
+    """The paths of the gateway's certificate, of its key if in a separate file, and of the callers' CA certificates."""
 
     certificate: Path
     key: Path | None = None
@@ -30,7 +30,7 @@ class TlsFiles:
 
 @dataclass(frozen=True)
 class Pem:
-    """The contents of the files: key, certificate with its chain, and authorities of callers; None: not required."""
+    """The contents of the files: key, certificate chain, and the callers' CA certificates (None if not required)."""
 
     key: bytes
     certificate: bytes

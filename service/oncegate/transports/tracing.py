@@ -36,7 +36,8 @@ def note_refusal(error: OncegateError) -> None:
 
 
 def trace_id_of(headers: Fields) -> str:
-    """Returns a request's trace id, 32 hexadecimal digits: its span's, otherwise the caller's, otherwise a new one.
+    """Returns a request's trace id, 32 hexadecimal digits: the span's if there is one, else the caller's, else a new
+    one.
 
     `headers`: fields with lower-case names.
     """

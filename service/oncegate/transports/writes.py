@@ -16,7 +16,7 @@ from oncegate.transports.incoming import Admitted
 
 @dataclass(frozen=True, slots=True)
 class NamedColumns:
-    """The columns of rows that are their id, choose their partition, and are the payload of their id."""
+    """The columns of rows that form the id, choose the partition, and form the payload."""
 
     id: list[str]
     key: list[str]
@@ -73,7 +73,7 @@ def produce_request(rows: Rows, asked: ProduceAsked, admitted: Admitted) -> Prod
 
 
 def spilled_at(wall_ms: int | None, caller: str) -> Spilled | None:
-    """Returns the time since when a caller's rows waited on its disk; None: they did not."""
+    """Returns the time since which a caller's rows waited on its disk; None if they were not spilled."""
     return None if wall_ms is None else Spilled(wall_ms, caller)
 
 
@@ -98,7 +98,8 @@ def lane_question(
 
 
 def noted(caller: str, who: str | None, why: str) -> Note:
-    """Returns the note of an operator's action: the credential's name, the name given by the caller, and the reason.
+    """Returns the audit note of an operator action: the credential's name, the name given by the caller, and the
+    reason.
 
     Raises BadRequest if there is neither name.
     """

@@ -24,7 +24,7 @@ REMEMBERED_MAX = 4_096
 
 
 class Tokens(Protocol):
-    """Checks the tokens of an issuer."""
+    """Checks the tokens of one token issuer."""
 
     @property
     def version(self) -> int:
@@ -35,7 +35,7 @@ class Tokens(Protocol):
 
 
 class Access:
-    """Authenticates callers by the keys of a file, which is reloaded when it changes, and by tokens.
+    """Authenticates callers by API keys from a file, which is reloaded when it changes, and by tokens.
 
     A file that cannot be read leaves the loaded keys in force. Checking a credential costs scrypt, or a signature,
     once; the result is cached under a keyed hash of the credential, so that memory holds no secret.
@@ -56,7 +56,8 @@ class Access:
         self._keys = {} if path is None else keys.read(path)
 
     def permit(self, call: str, namespace: str | None, credential: str | None) -> Principal | None:
-        """Returns the principal of a permitted call; None: the call is public. Raises Unauthenticated, Forbidden.
+        """Returns the caller's principal if the call is permitted; None if the call is public. Raises Unauthenticated,
+        Forbidden.
 
         `call`: a name of `CALLS`. A call without a row raises KeyError, so that a forgotten one is not public.
         """
@@ -70,7 +71,7 @@ class Access:
 
     @property
     def remembered(self) -> int:
-        """Number of cached credentials, valid and invalid."""
+        """Counts the cached credentials, valid and invalid."""
         return len(self._checked)
 
     def _principal(self, credential: str | None) -> Principal:
@@ -93,7 +94,9 @@ class Access:
         return principal
 
     def _check(self, credential: str) -> Principal | None:
-        """Returns None for an unknown key. A refused token raises and is not cached: it may become valid later."""
+        """Returns the principal of a credential; None for an unknown key. A refused token raises and is not cached: it
+        may become valid later.
+        """
         if self._tokens is not None and credential.count(".") == 2:
             return self._tokens.check(credential)
         parts = keys.parts_of(credential)
@@ -125,7 +128,7 @@ class Access:
 
 
 def _wanted(right: Right, namespace: str | None) -> str:
-    """Names the missing role, in words that do not depend on whether the namespace exists."""
+    """Describes the missing role, without revealing whether the namespace exists."""
     where = "all namespaces" if right.everywhere else f"namespace {shortened(namespace or '')}"
     roles = " or ".join(sorted(role.value for role in right.roles))
     return f"this key lacks a role: the call needs {roles} in {where}"

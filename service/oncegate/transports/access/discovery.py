@@ -1,4 +1,4 @@
-"""Finds the keys of an issuer by OpenID Connect Discovery 1.0 (section 4).
+"""Finds a token issuer's keys by OpenID Connect Discovery 1.0 (section 4).
 
 The configuration is below the issuer's own address and repeats its name exactly, so no other address can pose as the
 issuer.
@@ -16,20 +16,20 @@ DISCOVERED_MS = 3_600_000
 
 
 class Discovery:
-    """Reads the keys of one issuer from the address in its configuration; blocks, so it runs in a thread.
+    """Reads an issuer's keys from the URL that its configuration names; blocks, so it must run in a thread.
 
     A read that was given up may end after a later one. It does not change the address that later reads use.
     """
 
     def __init__(self, issuer: str, clock: Clock) -> None:
-        """Raises IssuerKeysUnreadable for an address whose answers could be modified in transit."""
+        """Raises IssuerKeysUnreadable for a URL whose responses could be modified in transit."""
         check_address(issuer)
         self._issuer, self._clock = issuer, clock
         self._address: tuple[str, int] | None = None
         self._turn = 0
 
     def keys(self) -> bytes:
-        """Returns the currently published set of keys. Raises IssuerKeysUnreadable."""
+        """Returns the key set that the issuer currently publishes. Raises IssuerKeysUnreadable."""
         self._turn = turn = self._turn + 1
         known, self._address = self._address, None
         address = self._keys_url(known)
@@ -39,7 +39,7 @@ class Discovery:
         return keys
 
     def _keys_url(self, known: tuple[str, int] | None) -> tuple[str, int]:
-        """Returns the address of the keys, and the time until which it is valid."""
+        """Returns the URL of the keys, and the time until which the URL may be used."""
         if known is not None and self._clock.monotonic_ms() < known[1]:
             return known
         address = self._issuer.rstrip("/") + WELL_KNOWN

@@ -1,4 +1,4 @@
-"""Fetches the documents that an issuer of tokens publishes: over HTTPS, without redirects."""
+"""Fetches the documents that a token issuer publishes: over HTTPS, without redirects."""
 
 import urllib.error
 import urllib.parse
@@ -17,11 +17,11 @@ _PART_BYTES = 64 << 10
 
 
 class IssuerKeysUnreadable(ValueError):
-    """The keys of an issuer cannot be used; the text is one line for people."""
+    """Raised if an issuer's keys cannot be used; the message is one line for people."""
 
 
 def is_own(url: str) -> bool:
-    """Returns whether an address is on this machine, so that its answers cannot be modified in transit."""
+    """Returns whether a URL is on this machine, so that responses cannot be modified in transit."""
     try:
         host = urllib.parse.urlsplit(url).hostname
         return host == "localhost" or ip_address(host or "").is_loopback
@@ -30,7 +30,7 @@ def is_own(url: str) -> bool:
 
 
 def check_address(url: str, own: bool = True) -> None:
-    """Raises IssuerKeysUnreadable unless the address is `https://` or, with `own`, on this machine.
+    """Raises IssuerKeysUnreadable unless the URL is `https://` or, with `own`, on this machine.
 
     Anyone who can modify the keys in transit can sign tokens.
     """
@@ -46,16 +46,16 @@ def short(text: bytes) -> bytes:
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: the answer would come from another address."""
+    """Rejects redirects: the response would come from a different URL."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
     ) -> None:
-        """Implements the library's handler."""
+        """Implements the redirect handler of `urllib`."""
 
 
 def fetched(url: str) -> bytes:
-    """Returns the body at an address. Raises IssuerKeysUnreadable. Blocks, so call it in a thread."""
+    """Returns the response body of a URL. Raises IssuerKeysUnreadable. Blocks, so call it in a thread."""
     try:
         with _opener(url).open(url, timeout=TIMEOUT_S) as reply:
             return short(_body(reply))
@@ -69,7 +69,7 @@ def fetched(url: str) -> bytes:
 
 
 def _opener(url: str) -> urllib.request.OpenerDirector:
-    """Bypasses the proxies of the environment for this machine: a proxy could answer instead, unencrypted."""
+    """Bypasses the environment's proxies for URLs on this machine: a proxy could answer instead, unencrypted."""
     if url.startswith("http://"):
         return urllib.request.build_opener(_Stay, urllib.request.ProxyHandler({}))
     return urllib.request.build_opener(_Stay)

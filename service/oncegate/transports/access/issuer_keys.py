@@ -29,7 +29,7 @@ READING_MS = 60_000
 
 
 class IssuerKeys:
-    """The current keys of an issuer. `version` changes with them; a set that cannot be read changes nothing.
+    """Holds a token issuer's current keys. `version` changes with them; a set that cannot be read changes nothing.
 
     Args:
         source: a file, the URL of a set, or with `discovered` the issuer, whose configuration names that URL.
@@ -110,7 +110,7 @@ class IssuerKeys:
         self._reading.start()
 
     def _read(self, source: Callable[[], bytes], turn: int) -> None:
-        """Loads the keys, unless this read was given up: its result is stale."""
+        """Loads the keys, unless the read was abandoned and its result is therefore stale."""
         try:
             keys = _keys_in(source())
         except IssuerKeysUnreadable as error:
@@ -127,7 +127,9 @@ class IssuerKeys:
 
 
 def _keys_in(text: bytes) -> dict[str | None, Key]:
-    """Returns the keys of a set by id; a single key also under None. Raises for secret keys: a reader could sign."""
+    """Returns the keys of a key set by id; a set's only key is also listed under None. Raises for secret keys: a reader
+    could sign.
+    """
     try:
         entries = json.loads(text)["keys"]
         entries = [entry for entry in entries if entry.get("use", "sig") == "sig"]
@@ -153,7 +155,7 @@ def _file(path: Path) -> bytes:
 
 
 def _fetching(source: str, clock: Clock, discovered: bool) -> Callable[[], bytes] | None:
-    """Returns the function that reads the keys at an address; None: they are in a file."""
+    """Returns the function that fetches the keys from a URL; None if the keys are in a file."""
     if discovered:
         return Discovery(source, clock).keys
     if "://" not in source:

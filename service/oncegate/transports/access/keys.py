@@ -1,4 +1,5 @@
-"""The file of API keys: the rights of each key, and a scrypt hash of its secret. The secret itself is not stored.
+"""Reads and writes the key file: the rights of each API key, and a scrypt hash of its secret. The secret itself is not
+stored.
 
 A key is `og_<id>_<secret>`. The secret is 256 random bits, which cannot be guessed whatever one guess costs. The cost
 of scrypt is therefore only 1 MiB and about 8 ms, so that a flood of wrong keys does not block the event loop.
@@ -26,11 +27,11 @@ _KEY = re.compile(r"og_([0-9a-f]{12})_([0-9a-f]{64})")
 
 
 class KeysUnreadable(ValueError):
-    """The file of keys cannot be used; the text is one line for people."""
+    """Raised if the key file cannot be used; the message is one line for people."""
 
 
 class ApiKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One key: its id, owner, roles and namespaces, and the hash of its secret with the parameters of the hash.
+    """An API key: id, owner, roles, namespaces, and the hash of its secret with the hash parameters.
 
     `tenant`: keys with the same tenant share quotas; empty: keys with the same name do.
     """
@@ -48,7 +49,7 @@ class ApiKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tenant: str = ""
 
     def fits(self, secret: str) -> bool:
-        """Returns whether this is the secret of the key, in constant time."""
+        """Returns whether a secret is the key's, in constant time."""
         return hmac.compare_digest(_hash(secret, self).hex(), self.scrypt)
 
 
@@ -79,7 +80,7 @@ def parts_of(credential: str) -> tuple[str, str] | None:
 
 
 def read(path: Path) -> dict[str, ApiKey]:
-    """Reads the keys of a file by their ids. Raises KeysUnreadable."""
+    """Reads the key file; returns the keys by id. Raises KeysUnreadable."""
     try:
         entries = _FILE.decode(path.read_bytes()).keys
         for key in entries:
@@ -109,7 +110,7 @@ def made(
 
 
 def write(path: Path, keys: Iterable[ApiKey]) -> None:
-    """Replaces the file of keys atomically, readable for its owner only; durable on return.
+    """Replaces the key file atomically; the new file is readable by its owner only, and durable on return.
 
     Raises OSError with the file's name: the file is unchanged.
     """

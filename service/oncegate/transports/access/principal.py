@@ -1,4 +1,4 @@
-"""The authenticated caller, the same for keys and tokens."""
+"""Represents the authenticated caller, whether by API key or token."""
 
 from dataclasses import dataclass
 
@@ -27,11 +27,11 @@ class Principal:
         return f"tenant {self.tenant}" if self.tenant else f"name {self.name}", self.namespaces
 
     def sees(self, namespace: str) -> bool:
-        """Returns whether its roles apply to this namespace."""
+        """Returns whether the caller's roles apply to a namespace."""
         return ALL_NAMESPACES in self.namespaces or namespace in self.namespaces
 
     def may(self, right: Right, namespace: str | None) -> bool:
-        """Returns whether it has the right, in this namespace if the call is about one."""
+        """Returns whether the caller has a right, in `namespace` if the call concerns one."""
         if right.roles and not right.roles & self.roles:
             return False
         if right.everywhere:

@@ -1,4 +1,4 @@
-"""Verifies tokens of an issuer (JWT, RFC 7519) by its public keys, and reads roles from their claims.
+"""Verifies an issuer's tokens (JWT, RFC 7519) with its public keys, and reads the caller's roles from their claims.
 
 joserfc does the cryptography. It accepts only the algorithms it is given, each with its own type of key, so that a
 public key cannot be used as the secret of HS256. It is typed and depends only on `cryptography`, which is installed
@@ -29,7 +29,8 @@ _ROLES = {role.value: role for role in Role}
 
 @dataclass(frozen=True)
 class TokenRules:
-    """Rules for accepting tokens, and the claims that hold their rights. Dots in the name of a claim go into objects.
+    """The rules for accepting tokens, and the names of the claims that carry rights. Dots in the name of a claim go
+    into objects.
 
     `tenant_claim`: the claim with the tenant whose quotas apply; None: quotas apply to `sub`.
     """
@@ -52,7 +53,7 @@ class BearerTokens:
 
     @property
     def version(self) -> int:
-        """Number of sets of keys read so far; starts another read when one is due."""
+        """Counts the key sets read so far; starts the next read if it is due."""
         self._keys.look()
         return self._keys.version
 
@@ -104,7 +105,9 @@ class BearerTokens:
 
 
 def _words(claims: Mapping[str, Any], name: str) -> list[str]:
-    """Returns the words of a claim: a list of strings, or one string split at spaces, like `scope`; else none."""
+    """Returns the values of a claim: a list of strings, or a string split at spaces (like `scope`); otherwise
+    nothing.
+    """
     found: Any = claims.get(name)
     if found is None:
         found = claims

@@ -1,1 +1,1 @@
-"""From the bytes of any transport to the requests of the engine."""
+"""Decodes the bytes that any transport receives to requests for the engine."""

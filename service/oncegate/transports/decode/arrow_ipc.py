@@ -195,7 +195,9 @@ def read_rows(data: bytes | memoryview, limits: Limits) -> Rows:
 
 
 def _record_bytes_at_most(batch: Batch) -> int:
-    """Returns an upper bound of the longest record: the bytes of all variable-width columns count as one record."""
+    """Returns an upper bound for the size of the largest record: counts all bytes of variable-width columns as one
+    record.
+    """
     total = 0
     for column in batch.columns:
         varies = _variable(column.type) or pa.types.is_nested(column.type)

@@ -18,7 +18,7 @@ COLUMNS_MAX = 16
 
 
 def split_names(text: str | None) -> list[str]:
-    """Splits a comma separated list of column names and strips spaces. None gives an empty list.
+    """Splits a comma-separated list of column names and strips spaces. None gives an empty list.
 
     Raises BadRequest for an empty name, or one that appears twice.
     """
@@ -29,7 +29,7 @@ def split_names(text: str | None) -> list[str]:
 
 
 def check_key(names: list[str], what: str) -> list[str]:
-    """Returns the column names of an id, a key or a payload unchanged.
+    """Checks the column names of an id, key or payload, and returns them unchanged.
 
     Raises BadRequest for more than COLUMNS_MAX names, or one that appears twice.
     """
@@ -44,7 +44,7 @@ def check_width(columns: int, what: str) -> None:
 
 
 def check_distinct(names: list[str], what: str) -> list[str]:
-    """Returns the names unchanged. Raises BadRequest if one appears twice."""
+    """Returns the names unchanged; raises BadRequest if a name appears twice."""
     if len(set(names)) < len(names):
         raise BadRequest(f"{what} is named twice: {', '.join(names)[:200]}")
     return names

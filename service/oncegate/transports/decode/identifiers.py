@@ -1,4 +1,4 @@
-"""Converts identifiers and numbers from and to text. Inside the service, identifiers are raw bytes."""
+"""Parses and formats identifiers and numbers. Inside the service, identifiers are raw bytes."""
 
 import base64
 import binascii
@@ -37,7 +37,7 @@ def hex_bytes(text: str, size: int, what: str) -> bytes:
 
 
 def claim_text(claim: bytes) -> str:
-    """Writes 16 bytes as 26 characters, most significant first, as ULID writes them."""
+    """Formats 16 bytes as 26 characters, most significant first, as in ULIDs."""
     number = int.from_bytes(claim)
     return "".join([_PAIRS[number >> shift & 1023] for shift in _SHIFTS])
 
@@ -60,7 +60,7 @@ def mark_text(mark: Mark) -> str:
 
 
 def marks(header: str) -> list[Mark]:
-    """Parses the ledger positions of an `Oncegate-Ledger` header, comma separated. Raises BadRequest."""
+    """Parses the comma-separated ledger positions of an `Oncegate-Ledger` header. Raises BadRequest."""
     found = []
     for item in filter(None, (part.strip() for part in header.split(","))):
         match = _MARK.fullmatch(item)
@@ -117,5 +117,5 @@ def percent_decoded(text: str, what: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """Quotes a caller's text, cut to 80 characters for a refusal."""
+    """Quotes a caller's text for an error message, truncated to 80 characters."""
     return repr(text if len(text) <= 80 else text[:77] + "...")

@@ -38,7 +38,7 @@ Id = str | list[str | None] | None
 
 
 def warm_up() -> None:
-    """Reads enough ids for one Arrow array, so that no request waits for the first one.
+    """Warms up: reads enough ids for one Arrow array, so that no request waits for lazy initialization.
 
     With its first array, pyarrow imports pandas if that is installed and not blocked.
     """
@@ -110,7 +110,7 @@ def of_json(ids: Sequence[Id], fingerprints: Fingerprinter, limits: Limits) -> F
 
 
 def _plain_bytes(ids: Sequence[Id], limits: Limits) -> list[bytes] | None:
-    """Returns each id's bytes if all are valid strings; None if any id needs the full check."""
+    """Returns the bytes of each id if all ids are valid strings; None if any id needs the full check."""
     plain = []
     for item in ids:
         encoded = item.encode() if isinstance(item, str) else b""

@@ -38,7 +38,7 @@ def rows_of(records: Sequence[JsonRecord], schema: Schema | None, limits: Limits
 
 
 def records_of(records: Sequence[JsonRecord], types: Schema, limits: Limits) -> Rows:
-    """Converts records for a topic outside the gateway, with every column that at least one record has.
+    """Converts records for an external topic; the result has every column that occurs in at least one record.
 
     `types`: the columns of that topic's records. The types of other columns, e.g. of an id that is not written, are
     inferred; a column of nulls only is text.
@@ -57,7 +57,7 @@ def _rows(records: Sequence[JsonRecord], fields: Sequence[Any], limits: Limits) 
 
 
 def warm_up() -> None:
-    """Converts one record, so that no request waits for libraries to load."""
+    """Warms up: converts one record, so that no request waits for libraries to load."""
     rows_of([{"a": 1, "b": ["x"]}], None, Limits())
 
 
@@ -90,7 +90,7 @@ _TOO_WIDE = (
 
 
 def _members(values: Sequence[Any], columns_max: int) -> dict[str, Sequence[Any]]:
-    """Returns the nested lists and objects among the members of objects, by member name; lists under "".
+    """Returns the lists and objects nested in objects, by member name; if the values are lists, returns them under "".
 
     Stops early at more than `columns_max` names.
     """
@@ -108,7 +108,7 @@ def _members(values: Sequence[Any], columns_max: int) -> dict[str, Sequence[Any]
 
 
 def _parts(nested: Sequence[Any], length: int) -> list[tuple[int, Sequence[Any]]]:
-    """Returns the objects among values, and the objects and lists inside of lists, each with its column length."""
+    """Returns the nested objects, and the objects and lists within nested lists, each group with its column length."""
     objects = [value for value in nested if isinstance(value, dict)]
     items = [item for value in nested if isinstance(value, list) for item in value]
     found: list[tuple[int, list[Any]]] = [(length, objects)]

@@ -1,4 +1,4 @@
-"""Checks the size, the nesting and the uniqueness of members of a JSON body before it is parsed.
+"""Checks a JSON body's size, nesting depth and unique member names before it is parsed.
 
 A JSON parser holds the GIL until it is done, and silently keeps the last of two members with the same name. The loop
 here is compiled and runs without the GIL. Malformed JSON passes this check; the parser rejects it.
@@ -82,7 +82,7 @@ def _add(digest: Any, byte: int) -> Any:
 
 @_helper
 def _add_char(digest: Any, char: int) -> Any:
-    """Adds one character as its UTF-8."""
+    """Updates a digest with one character's UTF-8 bytes."""
     if char < 0x80:
         return _add(digest, char)
     if char < 0x800:
@@ -138,14 +138,14 @@ def _digest(text: Any, at: int) -> tuple[Any, int]:
 
 @_helper
 def _has_none(word: Any, byte: Any) -> bool:
-    """Returns whether none of a word's eight bytes equals `byte`, by the test for a zero byte (Mycroft, 1987)."""
+    """Returns whether none of the eight bytes of a word equals `byte`, by Mycroft's zero-byte test (1987)."""
     other = word ^ byte * _ONES
     return bool((other - _ONES) & ~other & _HIGH_BITS == 0)
 
 
 @_helper
 def _end_of_string(text: Any, at: int) -> int:
-    """Returns the end of the string that contains `at`; skips eight bytes at a time without quote and escape."""
+    """Returns the end of the string that contains `at`; skips eight bytes at a time if they have no quote or escape."""
     size = len(text)
     words = text[: size >> 3 << 3].view(np.uint64)
     while at < size and text[at] != _QUOTE:

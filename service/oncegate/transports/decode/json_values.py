@@ -52,9 +52,10 @@ class Misfit(Exception):
 
 @dataclass(frozen=True, slots=True)
 class JsonPath:
-    """The position of a value that does not fit its type.
+    """The location of a value that does not fit its type.
 
-    number: its index. path: the path inside of it. value: what is at that path. kind: its type. why: the reason.
+    number: index of the column's value. path: path within that value. value: the nested value at the path. kind: its
+    type. why: the reason.
     """
 
     number: int
@@ -83,7 +84,9 @@ def array_of(values: Sequence[Any], kind: Any) -> Any:
 
 
 def first_misfit(values: Sequence[Any], kind: Any) -> JsonPath:
-    """Finds the first value that `array_of` refuses, by bisection; there must be one. Costs about two conversions."""
+    """Finds the first value that `array_of` rejects, by bisection; at least one value must be invalid. Costs about two
+    conversions.
+    """
     first, last = 0, len(values)
     while last - first > 1:
         middle = (first + last) // 2
@@ -102,7 +105,7 @@ def first_misfit(values: Sequence[Any], kind: Any) -> JsonPath:
 
 
 def type_of(values: Sequence[Any], path: str) -> Any:
-    """Infers the type of a column that no topic has yet; `path` is used in refusals.
+    """Infers the type of a column that the topic does not have yet; `path` appears in error messages.
 
     Raises Misfit if the values are of several kinds, or all null.
     """
@@ -122,7 +125,7 @@ def type_of(values: Sequence[Any], path: str) -> Any:
 
 
 def shown(value: Any) -> str:
-    """Returns a value as JSON, cut to 80 characters for a refusal."""
+    """Returns a value as JSON, truncated to 80 characters for an error message."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 3] + "..."
 
@@ -169,7 +172,7 @@ def _why(values: Sequence[Any], kind: Any) -> str | None:
 
 
 def _inside(value: Any, kind: Any) -> list[tuple[list[Any], str, Any]]:
-    """Returns the parts of a nested value: for each the values, the path step to them (empty: a list), their type."""
+    """Returns the parts of a nested value: each part's values, path step (empty for a list) and type."""
     if isinstance(value, dict) and pa.types.is_struct(kind):
         return [([value.get(field.name)], f".{field.name}", field.type) for field in kind]
     if isinstance(value, list) and is_list(kind):
@@ -194,7 +197,7 @@ def _structs(values: Sequence[Any], kinds: set[type], kind: Any) -> Any:
 
 
 def _strange(values: Sequence[Any], kind: Any) -> list[str]:
-    """Returns the members of objects that the struct does not have, sorted."""
+    """Returns, sorted, the members of objects that the struct type lacks."""
     members: set[str] = set().union(*filter(None, values))
     return sorted(members - {field.name for field in kind})
 
@@ -264,7 +267,7 @@ def _binary(values: Sequence[Any], kind: Any) -> Any:
 
 
 def _bytes(text: str) -> bytes:
-    """Decodes base64. Accepts only the canonical text: no white space, no surplus bits."""
+    """Decodes a base64 string. Accepts only the canonical text: no white space, no surplus bits."""
     raw = binascii.a2b_base64(text)
     if binascii.b2a_base64(raw, newline=False).decode() != text:
         raise Misfit("base64 is wanted, padded and without anything between")

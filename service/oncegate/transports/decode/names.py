@@ -28,7 +28,7 @@ def topic_name(text: str) -> str:
 
 
 def topic_id_bytes(text: str) -> bytes:
-    """Parses a topic id in the form of Kafka's tools; returns its 16 bytes. Raises BadRequest."""
+    """Parses a topic id as Kafka's tools print it; returns its 16 bytes. Raises BadRequest."""
     if TOPIC_ID.fullmatch(text) is None:
         raise BadRequest(f"topic_id: Kafka's id of a topic is 22 characters of base64url, not {shortened(text)}")
     return urlsafe_b64decode(f"{text}==")
@@ -56,7 +56,7 @@ def batch_name(app: str, version: str, topic: str, write_id: str, limits: Limits
 
 
 def scope_of(driver: str | None, batch: int | None) -> Scope | None:
-    """Returns the dedup scope of ids: a batch of a driver, or None for the whole namespace.
+    """Returns the dedup scope of ids: a driver's batch, or None for the whole namespace.
 
     Raises BadRequest if only one of the two is given. The engine checks the name and the number.
     """

@@ -1,4 +1,4 @@
-"""Reads the payloads of ids in each encoding, and digests them.
+"""Reads the payloads of ids in each encoding, and computes their digests.
 
 An id repeated with another payload is a CONFLICT. A payload is text, bytes, numbers or times in one or more columns.
 Numbers and times count as their canonical text, as in ids. Null is a valid value. Only the digest is stored.
@@ -28,7 +28,7 @@ Payload = str | list[str | None] | None
 
 
 def column_names(header: str | None) -> list[str]:
-    """Reads the column names of the header: comma separated, each percent-encoded.
+    """Parses the header's column names: comma-separated, each percent-encoded.
 
     Raises BadRequest for a name that appears twice.
     """

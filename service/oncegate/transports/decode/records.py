@@ -1,4 +1,4 @@
-"""Reads rows: the requested part of fetched ranges, and staged chunks, which are checked against their digest."""
+"""Decodes rows: the requested part of fetched ranges, and staged chunks, whose digests are verified."""
 
 import hashlib
 import math
@@ -53,7 +53,7 @@ class Window:
 
 @dataclass
 class _Room:
-    """The remaining limits of a read."""
+    """The rows and bytes that a read may still return."""
 
     rows: int
     size_bytes: int
@@ -106,7 +106,7 @@ async def read(
 
 
 def _taken(fetched: Fetched, schema: Schema, at: int, room: _Room, is_first: bool) -> tuple[list[Batch], bool]:
-    """Returns the rows from `at` on that fit, and whether a limit is reached; `is_first`: at least one row."""
+    """Returns the rows from `at` that fit, at least one if `is_first`; and whether a limit is reached."""
     found: list[Batch] = []
     for whole in _pieces(fetched, at, at + room.rows, room.ranges):
         piece = _within(whole, room.size_bytes, is_first and not found)
@@ -120,7 +120,7 @@ def _taken(fetched: Fetched, schema: Schema, at: int, room: _Room, is_first: boo
 
 
 def _column(piece: Batch, field: Any) -> Any:
-    """Returns a column of the topic; nulls if the rows were written without it."""
+    """Returns one of the topic's columns; all nulls if the rows were written without the column."""
     at = piece.schema.get_field_index(field.name)
     return pa.nulls(piece.num_rows, field.type) if at < 0 else piece.column(at)
 

@@ -42,7 +42,7 @@ def of_packed(body: bytes) -> Sequences:
 
 
 def of_arrow(body: bytes, limits: Limits) -> Sequences:
-    """Reads uint64[n] from an IPC stream with one column of whole numbers. Raises BadRequest, TooLarge."""
+    """Reads uint64[n] from an IPC stream with one integer column. Raises BadRequest, TooLarge."""
     schema, batches = read_stream(body, limits.body_bytes)
     if len(schema) != 1:
         raise BadRequest(f"sequences are one column; the stream has {', '.join(schema.names) or 'none'}")
@@ -89,7 +89,7 @@ def of_rows(
 
 
 def of_column(column: pa.ChunkedArray, name: str) -> Sequences:
-    """Reads uint64[n] from a column of whole numbers. Raises BadRequest for another type, a null or a negative one."""
+    """Reads uint64[n] from an integer column. Raises BadRequest for another type, a null or a negative one."""
     if not pa.types.is_integer(column.type):
         raise BadRequest(f"column {name!r} has the type {column.type}; sequences are whole numbers")
     if column.null_count:

@@ -1,4 +1,4 @@
-"""gRPC by grpcio."""
+"""The gRPC transport, on grpcio."""
 
 import os
 

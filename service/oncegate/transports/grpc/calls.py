@@ -65,7 +65,7 @@ class GrpcAnswer:
 
 @dataclass(frozen=True)
 class GrpcRefusal:
-    """The error that ends a call, and its trace id in the log."""
+    """The error that ends a call, and the trace id under which the log has it."""
 
     error: OncegateError
     trace_id: str
@@ -78,7 +78,7 @@ RequestReader = Callable[[bytes], tuple[GrpcMethod, Any]]
 def head_of(
     call: str, message: Any, body: bytes, bytes_max: int, context: Any, principal: Principal | None
 ) -> RequestHead:
-    """Builds the head of a completely received request from its deadline and metadata."""
+    """Builds the head of a fully received request from its deadline and metadata."""
     left_s, texts = context.time_remaining(), dict[str, list[str]]()
     for name, value in context.invocation_metadata() or ():
         if name in _METADATA:

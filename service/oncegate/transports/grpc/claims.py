@@ -1,4 +1,4 @@
-"""Free ids over gRPC: claim, renew, complete, release."""
+"""Handles claims of ids over gRPC: claim, renew, complete, release."""
 
 from typing import Any
 

@@ -54,7 +54,7 @@ def code_of(error: type[OncegateError]) -> grpc.StatusCode:
 
 
 def detail_of(error: OncegateError) -> str:
-    """Returns an error's detail, cut to 1,024 bytes."""
+    """Returns an error's detail, truncated to 1,024 bytes."""
     detail = error.detail.encode()
     if len(detail) <= _DETAIL_BYTES:
         return error.detail

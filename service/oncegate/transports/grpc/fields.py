@@ -28,13 +28,13 @@ def optional_sized(message: Any, name: str, size: int) -> bytes | None:
 
 
 def number(value: int, what: str) -> int:
-    """Returns a number within the range of HTTP. Raises BadRequest."""
+    """Returns a number, checked against the range that HTTP allows. Raises BadRequest."""
     if value > _NUMBER_MAX:
         raise BadRequest(f"{what}: a whole number from 0 to {_NUMBER_MAX} is wanted, not {value}; nothing was written")
     return value
 
 
 def optional_number(message: Any, name: str) -> int | None:
-    """Returns an optional number within the range of HTTP. Raises BadRequest."""
+    """Returns an optional number, checked against the range that HTTP allows. Raises BadRequest."""
     found = given(message, name)
     return None if found is None else number(found, name)

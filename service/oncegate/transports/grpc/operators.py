@@ -1,4 +1,4 @@
-"""Operators' actions over gRPC: forgetting a dedup scope."""
+"""Handles operator actions over gRPC: forgetting a dedup scope."""
 
 from oncegate.core.errors import BadRequest
 from oncegate.transports.grpc import gateway_pb2 as pb

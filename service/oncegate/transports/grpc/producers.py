@@ -1,4 +1,4 @@
-"""Producers, drivers and lanes over gRPC: register, ack, open, ask."""
+"""Handles producers, drivers and lanes over gRPC: register, ack, open a lane, look up its sequences."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -66,7 +66,9 @@ async def ack(message: pb.AckRequest, admitted: Admitted) -> pb.AckResponse:
 
 
 async def open_lane(message: pb.OpenLaneRequest, admitted: Admitted) -> pb.OpenLaneResponse:
-    """Opens the lane through which a client writes a producer's rows into a Kafka topic itself. Idempotent."""
+    """Opens a lane: the numbered stream in which a client writes a producer's rows directly to a Kafka topic.
+    Idempotent.
+    """
     source_id = given(message, "source_id")
     opened = await admitted.namespace.direct.open(message.topic, message.producer, admitted.deadline, source_id)
     place = opened.place

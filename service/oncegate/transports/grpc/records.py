@@ -1,4 +1,4 @@
-"""Rows over gRPC: produced directly, or staged and committed as a batch."""
+"""Handles rows over gRPC: produced directly, or staged and committed as a batch."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""The gRPC server: methods, the standard health check, optional reflection, and limits of connections."""
+"""The gRPC server: methods, the standard health check, optional reflection, and connection limits."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -1,4 +1,4 @@
-"""Serves streams of claims: later requests are read while earlier ones commit; responses keep the requests' order."""
+"""Serves claim streams: reads later requests while earlier ones commit, and responds in request order."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

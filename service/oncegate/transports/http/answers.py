@@ -130,7 +130,7 @@ def _with_firsts(verdicts: bytes, numbers: NDArray[np.uint32], located: Located)
 
 
 def _with_numbers(verdicts: bytes, numbers: NDArray[np.uint32]) -> msgspec.Raw:
-    """Returns a JSON list of verdicts of which some carry a number."""
+    """Returns a JSON list of verdicts, at least one of which carries a number."""
     texts = [
         head if whole else b"%b%d}" % (head, number)
         for (head, whole), number in zip(map(_HEADS.__getitem__, verdicts), numbers.tolist(), strict=True)
@@ -139,7 +139,7 @@ def _with_numbers(verdicts: bytes, numbers: NDArray[np.uint32]) -> msgspec.Raw:
 
 
 def _as_json(verdicts: bytes) -> msgspec.Raw:
-    """Returns a JSON list of verdicts of which none carries a number."""
+    """Returns a JSON list of verdicts without numbers."""
     text = verdicts.translate(_STANDING_IN)
     for stand_in, item in _ITEMS:
         text = text.replace(stand_in, item)
@@ -237,7 +237,8 @@ def settle_json(answer: SettleResult) -> bytes:
 
 
 def records_json(window: Window, bytes_max: int, with_texts: bool = False) -> tuple[bytes, int]:
-    """Encodes as many fetched rows as fit into `bytes_max`, at least one, as JSON; returns it and the next offset.
+    """Encodes fetched rows as JSON, at least one and as many as fit into `bytes_max`; returns the JSON and the next
+    offset.
 
     Binary values become base64; decimals and durations become text, as do 64-bit numbers if `with_texts`.
 
@@ -286,14 +287,14 @@ class Answer(Response):
         self.lines = f"content-type: {media}\r\ncontent-length: {len(body)}\r\n{more}".encode("latin-1")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Sends the response and releases its room; the connection then accounts for unread bytes."""
+        """Sends the response and frees the memory reserved for it; the connection then accounts for unread bytes."""
         try:
             await super().__call__(scope, receive, send)
         finally:
             self.written()
 
     def written(self) -> None:
-        """Releases the room reserved for the response."""
+        """Frees the memory reserved for the response."""
         if self.room is not None:
             self.room.release()
 
@@ -320,7 +321,7 @@ def reply(
     status: int = 200,
     room: Room | None = None,
 ) -> Response:
-    """Returns a response with this body; with `serving`, it carries the last durable position of its ledger.
+    """Returns a response with the given body; with `serving`, it carries the last durable position of its ledger.
 
     `room`: reserved for the response, released once it is written.
     """

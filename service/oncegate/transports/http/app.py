@@ -112,7 +112,7 @@ class Door:
 
 
 class Received:
-    """The body of an ASGI request, which always has to be received in messages."""
+    """The body of an ASGI request, which can only be received as ASGI messages."""
 
     fill = None
 
@@ -120,4 +120,4 @@ class Received:
         self.receive = receive
 
     def take_body(self) -> None:
-        """Returns None: the body has to be received."""
+        """Returns None, since the body still has to be received."""

@@ -63,11 +63,11 @@ class Wire(Protocol):
         """Returns the ASGI `receive` of the request."""
 
     def take_body(self) -> bytes | None:
-        """Returns the whole body, once, if it has arrived; None: it has to be received."""
+        """Returns the whole body, once, if it has arrived; None if it still has to be received."""
 
 
 class Coming:
-    """A body being received; it is abandoned at the caller's deadline or when it falls below the minimum rate.
+    """A body being received; reception is aborted at the caller's deadline or below the minimum rate.
 
     in_one_piece: a large body that has not arrived yet is received into one contiguous buffer.
     """
@@ -140,7 +140,7 @@ class Coming:
         return room.toreadonly()
 
     async def _wait(self, ended: "asyncio.Future[bool]") -> None:
-        """Waits for the end of the body, at most until the time at which it would be late without further bytes.
+        """Waits for the end of the body, at most until the minimum rate is missed if no more bytes arrive.
 
         Raises DeadlinePassed or BodyTooSlow if it is late even with the bytes that arrived meanwhile.
         """

@@ -171,12 +171,12 @@ class Call:
 
     @property
     def principal(self) -> Principal | None:
-        """Returns the holder of the credential; None: the gateway requires none."""
+        """Returns the credential's holder; None if the gateway requires no credentials."""
         principal: Principal | None = self.scope.get(PRINCIPAL)
         return principal
 
     def note(self, who: str | None, why: str) -> Note:
-        """Returns the note of an operator's action: the credential's name together with `who`, and the reason.
+        """Returns the audit note of an operator action: the credential's name with `who`, and the reason.
 
         Raises BadRequest if there is neither a credential nor `who`.
         """
@@ -204,7 +204,8 @@ class Call:
         return bytes(await Coming(self.wire, size_bytes, self.gateway.limits, False).read(deadline, arrived))
 
     async def answer(self, weight: int, make: Callable[..., Response], *arguments: object) -> Response:
-        """Waits for room for a response of about `weight` bytes, then builds it; in a thread if it is large.
+        """Waits until memory for a response of about `weight` bytes is available, then builds it; in a thread if it is
+        large.
 
         Room is shared by caller: a caller that leaves responses unread exhausts only its own share, and waits here.
         """
@@ -244,7 +245,7 @@ class Call:
 
     @property
     def whole(self) -> bytes:
-        """Returns the body as bytes; copies a memoryview, which only an Arrow body can be."""
+        """Returns the body as bytes; copies it if it is a memoryview, as only Arrow bodies are."""
         return bytes(self.body)
 
     @property
@@ -314,7 +315,7 @@ class Call:
 
 
 def sharer_in(scope: Any) -> str:
-    """Returns the caller, by the request's scope, to whose share of the answers in flight its response counts."""
+    """Returns the caller, from the request's scope, whose share of the in-flight responses this response uses."""
     return sharer_of(scope.get(PRINCIPAL), scope["client"][0] if scope["client"] else "")
 
 

@@ -170,7 +170,7 @@ def _charset(text: str) -> str:
 
 @lru_cache(_REMEMBERED)
 def accepted(header: str | None, writes: tuple[str, ...], any_version: bool = False) -> str:
-    """Returns the media type of `writes` that Accept prefers; the first without Accept. JSON implies JSON_TEXTS.
+    """Returns the media type in `writes` that Accept prefers; without Accept, the first one. JSON implies JSON_TEXTS.
 
     any_version: ignores all media-type parameters but the quality, for formats whose readers ask for a version and
     accept others (the response names its version). Raises NotAcceptable if Accept matches none.
@@ -239,7 +239,7 @@ class Gate:
         self._let_in: object = None
 
     def refusal(self, scope: Scope) -> OncegateError | None:
-        """Returns the error for a refused request head; None: it is accepted."""
+        """Returns the error for a rejected request head; None if it is accepted."""
         fields = scope["headers"]
         target_bytes = len(scope["raw_path"]) + len(scope["query_string"])
         if fields == self._let_in and target_bytes <= TARGET_BYTES:
@@ -280,7 +280,7 @@ def _name_of(host: bytes) -> str | None:
 
 
 def too_long(target_bytes: int, fields: Iterable[tuple[bytes, bytes]]) -> OncegateError | None:
-    """Returns the error for a target that is too long or header fields that are too large in total; None: neither."""
+    """Returns the error for a target or a header section that is too large; None if both are within their limits."""
     if target_bytes > TARGET_BYTES:
         return TargetTooLong(f"a path with its query of {target_bytes} bytes; at most {TARGET_BYTES} are read")
     size_bytes = sum(len(name) + len(value) + 4 for name, value in fields)

@@ -81,7 +81,7 @@ class RouteTable:
             self.by_method.setdefault(route.method, []).append(route)
 
     def route_of(self, method: str, path: str) -> tuple[Route, dict[str, str]] | None:
-        """Returns the route and its path parameters; None: there is none."""
+        """Returns the matching route and its path parameters; None if no route matches."""
         for route in self.by_method.get(method, ()):
             if (match := route.pattern.match(path)) is not None:
                 return route, match.groupdict()

@@ -1,4 +1,4 @@
-"""The page of the console: one document, made of its three files when they are first imported.
+"""The console's page: one HTML document, assembled from three files when this package is first imported.
 
 It needs nothing from elsewhere, and its policy lets it: what runs and what paints is named by its hash, and only this
 gateway may be asked.

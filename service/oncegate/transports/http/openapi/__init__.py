@@ -1,1 +1,1 @@
-"""The OpenAPI document and what it is made of."""
+"""The OpenAPI document, and the sources from which it is generated."""

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, made of openapi.yaml, the routes and the messages' schemas; openapi.json is what it gives.
+"""Generates the OpenAPI 3.1 document, openapi.json, from openapi.yaml, the routes and the message schemas.
 
 openapi.yaml has the words, the parameters and each operation's answers and errors; `<<name>>` in it stands for a value
 that the code knows. Nothing here is imported to serve: `make generate` writes openapi.json and parameters.json.
@@ -128,7 +128,9 @@ def _ref(message: str) -> Json:
 
 
 def _content(body: Mapping[str, Any], example: Json) -> Json:
-    """The content of a request or an answer by media type; `example`: the members that differ from the message's."""
+    """Returns the content of a request or response by media type; `example` overrides members of the message's
+    example.
+    """
     made = {}
     for kind, name in body.items():
         if kind in ("text", "openmetrics"):
@@ -153,7 +155,7 @@ def _link(link: Json) -> Json:
 
 
 def _parameters(names: Iterable[str], media: Sequence[str]) -> Iterator[Json]:
-    """Each parameter of an operation; media: the types of its bodies.
+    """Yields the parameters of an operation; media: the media types of its bodies.
 
     A name is that of a group, a message of which each member is one, or a parameter.
     """
@@ -185,7 +187,7 @@ def _parameter(name: str, others: Sequence[str]) -> Json:
 
 
 def _query(name: str) -> Iterator[Json]:
-    """A parameter of the query for each member of a message."""
+    """Yields a query parameter for each member of a message."""
     message = getattr(messages, name)
     schema = msgspec.json.schema_components([message])[1][name]
     words = SOURCE["members"].get(name, {})
@@ -196,7 +198,7 @@ def _query(name: str) -> Iterator[Json]:
 
 
 def _only(parameter: Json, bodies: Sequence[str]) -> Json:
-    """The parameter as one that is taken beside these bodies alone, by their media types; none: beside all."""
+    """Returns the parameter, restricted to bodies of these media types; unrestricted if none are given."""
     if not bodies:
         return parameter
     needed = {WANTED: True} if parameter.get("required") else {}
@@ -230,7 +232,7 @@ def _refusal(kinds: Sequence[Error]) -> Json:
 
 
 def _security(right: Right) -> Json:
-    """What a gateway with keys asks for; `{}`: one without asks for nothing."""
+    """Returns the security requirement of a gateway with keys; `{}` stands for a gateway without keys."""
     if right.public:
         return {"security": []}
     return {"security": [{KEY_SCHEME: []}, {}], ROLES: sorted(role.value for role in right.roles)}
@@ -257,7 +259,7 @@ OPERATIONS: dict[str, Json] = {name: _operation(name, source) for name, source i
 
 
 def document(routes: Iterable[Route]) -> Json:
-    """Returns the whole document as plain values, in one order."""
+    """Returns the whole document as plain values, in a fixed order."""
     made: Json = {
         "openapi": "3.1.0",
         "info": {
@@ -303,7 +305,7 @@ def _of_route(route: Route, path: str) -> Json:
 
 
 def _tables() -> Json:
-    """The tables of packed bodies; all numbers in bodies are little-endian."""
+    """Returns the tables that describe packed bodies; all numbers in bodies are little-endian."""
     packed = SOURCE["packed"]
     return {
         "byte_order": "little",
@@ -338,9 +340,9 @@ def schemas() -> Json:
 
 
 def with_words(components: Json) -> Json:
-    """Adds the members' descriptions, and rules that hold several members together.
+    """Adds the members' descriptions, and the rules that relate several members.
 
-    Raises KeyError for a description of what is not there.
+    Raises KeyError for a description of a member that does not exist.
     """
     for name, words in SOURCE["members"].items():
         for member, description in words.items():
@@ -351,7 +353,7 @@ def with_words(components: Json) -> Json:
 
 
 def _with_tuples(value: Any) -> Any:
-    """The same with one schema for the items of each pair: OpenAPI 3.1 has none by place under this name."""
+    """Replaces each `prefixItems` list, whose schemas must all be equal, with one `items` schema."""
     if isinstance(value, list):
         return [_with_tuples(item) for item in value]
     if not isinstance(value, dict):
@@ -363,7 +365,7 @@ def _with_tuples(value: Any) -> Any:
 
 
 def _drop_unused(document: Json) -> None:
-    """Messages that are spelt out as parameters, and errors that no call is answered with, are no part of it."""
+    """Drops unreferenced components: messages that are listed as parameters, and errors that no call returns."""
     components = document["components"]
     reached: set[str] = set()
     waiting = list(_references(document["paths"]))
@@ -388,12 +390,12 @@ def _references(value: Any) -> Iterator[str]:
 
 
 def text(made: object) -> str:
-    """Writes what is made here as it is committed: JSON, indented by one."""
+    """Formats a generated value as it is committed: JSON, indented by one space."""
     return msgspec.json.format(msgspec.json.encode(made), indent=1).decode() + "\n"
 
 
 def parameters() -> Json:
-    """Returns the parameters that each call takes, by the media type of its body; "" where there is none."""
+    """Returns the parameters of each call, by the media type of its body; "" for calls without a body."""
     return {call: _parameters_of(operation) for call, operation in OPERATIONS.items()}
 
 
@@ -408,7 +410,7 @@ def _headers(parameters: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
 
 
 def _query_of(parameters: Sequence[Mapping[str, Any]], kind: str) -> dict[str, bool]:
-    """Each parameter of the query, and whether it may be there several times."""
+    """Returns each query parameter, and whether it may be repeated."""
     of_query = (item for item in parameters if item["in"] == "query" and _is_for(item, kind))
     return {item["name"]: item["schema"].get("type") == "array" for item in of_query}
 

@@ -21,7 +21,7 @@ _MADE_S = 0.5
 
 
 class Acceptor:
-    """Accepts on a listening socket.
+    """Accepts connections on a listening socket.
 
     uvloop's own server (0.23) accepts one connection per turn of the loop. Under load all others wait in the kernel's
     queue, where their requests cannot be refused. Beyond `backlog` the kernel drops them, and clients retry the
@@ -126,7 +126,7 @@ class Acceptor:
             self._sock.close()
 
     async def wait_closed(self) -> None:
-        """Waits until every accepted connection is set up; cancels handshakes that take longer than `_MADE_S`."""
+        """Waits until all accepted connections are set up; cancels handshakes that take longer than `_MADE_S`."""
         if self._making:
             _, late = await asyncio.wait(set(self._making), timeout=_MADE_S)
             for making in late:

@@ -27,7 +27,7 @@ LINGER_S = 5.0
 
 
 class LastAnswer:
-    """A connection's transport whose `close` is replaced, so that the exchange's last response arrives."""
+    """A connection's transport with a lingering `close`, so that the last response reaches the client."""
 
     def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
         self._transport, self.close = transport, close
@@ -74,12 +74,12 @@ def looked_at(state: ServerState, before: UnreadBytes) -> UnreadBytes:
 
 
 def cut_off(unread: UnreadBytes, looks_max: int) -> int:
-    """Aborts each connection whose client read no byte during `looks_max` checks; returns how many."""
+    """Aborts connections whose clients read no byte during `looks_max` checks; returns the number aborted."""
     return _cut([one for one, (size_bytes, looks) in unread.items() if size_bytes and looks >= looks_max])
 
 
 def _unread(connection: object, known: tuple[int, int] | None) -> tuple[int, int]:
-    """Returns the unread bytes of a connection and the number of checks that counted the same.
+    """Returns a connection's unread bytes, and the number of consecutive checks without a change.
 
     The kernel's buffer is included. The kernel accepts more bytes only once a third of its buffer of up to 4 MiB is
     free, so for a slow reader the process's own buffer alone would not change.

@@ -23,10 +23,10 @@ _CLOSE = b"connection: close\r\n"
 
 
 class Exchange(RequestResponseCycle):
-    """A request of a known route and its response; uvicorn's protocol handles it like its own cycle."""
+    """A request to a known route and its response; uvicorn's protocol treats it like its own request cycle."""
 
     def __init__(self, wire: Any, route: Route, path: dict[str, str]) -> None:
-        """Sets only the attributes of a cycle that the protocol and `receive` use."""
+        """Sets only those attributes of uvicorn's cycle that the protocol and `receive` use."""
         self.scope, self.transport, self.flow = wire.scope, wire.ending, wire.flow
         self.message_event = asyncio.Event()
         self.keep_alive = wire.parser.should_keep_alive()

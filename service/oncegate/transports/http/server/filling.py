@@ -41,14 +41,16 @@ class Filling(asyncio.BufferedProtocol):
             self._switch(self)
 
     def _switch(self, protocol: asyncio.BaseProtocol) -> None:
-        """Replaces the protocol while reading is paused: asyncio chooses the way of reading when reading starts."""
+        """Replaces the protocol while reading is paused, since asyncio chooses the read method when reading starts."""
         flow = self._wire.flow
         flow.pause_reading()
         self._wire.transport.set_protocol(protocol)
         flow.resume_reading()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Returns the rest of the buffer, which ends with the body: bytes of the next request stay in the socket."""
+        """Returns the unfilled rest of the buffer, which ends with the body, so that the next request stays in the
+        socket.
+        """
         return self._room[self._at :]
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -88,7 +90,7 @@ class Filling(asyncio.BufferedProtocol):
         self._wire.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forwards the loss of the connection to its own protocol, and ends this one with false."""
+        """Forwards the loss of the connection to its original protocol, and ends the reception with False."""
         self._stands_in = False
         self._wire.connection_lost(exc)
         self._end(False)

@@ -1,4 +1,4 @@
-"""Serves health probes on a port of their own, which needs no TLS and answers even when the main port is full."""
+"""Serves health probes on a separate port, which needs no TLS and answers even when the main port is full."""
 
 import asyncio
 import socket
@@ -20,7 +20,7 @@ PATHS = frozenset({"/healthz/live", "/healthz/ready", "/healthz/startup"})
 
 
 class Probes:
-    """An application that forwards probes and refuses every other path."""
+    """An ASGI application that forwards probes and rejects every other path."""
 
     def __init__(self, app: FastAPI) -> None:
         self._app, self.state = app, app.state

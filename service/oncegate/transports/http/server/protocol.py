@@ -167,7 +167,7 @@ class Protocol(HttpToolsProtocol):
         return fast_path.Exchange(self, *found)
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
-        """Starts a request once the client has read the earlier responses of this connection."""
+        """Starts a request once the client has read the connection's earlier responses."""
         if self.flow.write_paused:
             self.flow.pause_reading()
             self.pipeline.append((cycle, app))
@@ -176,7 +176,7 @@ class Protocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def pause_writing(self) -> None:
-        """Pauses responses and counts the unread bytes against the in-flight limit of answers."""
+        """Pauses responses, and counts the unread bytes against the in-flight limit for responses."""
         super().pause_writing()
         gateway = self.app.state.gateway if self._is_ours else None
         if gateway is not None and self._unread is None:
@@ -229,7 +229,7 @@ class Protocol(HttpToolsProtocol):
                 self.transport.close()
 
     def shutdown(self) -> None:
-        """Closes the connection after the running requests; refuses a request whose body is incomplete."""
+        """Closes the connection once running requests have finished; refuses a request whose body is incomplete."""
         cycle = self.cycle
         if cycle is not None and not cycle.response_complete and cycle.more_body and not self.pipeline:
             self._refuse(Stopping("the gateway is stopping and the request body is incomplete; nothing was written"))
@@ -286,12 +286,12 @@ def full(connections_max: int) -> Overloaded:
 
 
 def refused_max(connections_max: int) -> int:
-    """Returns how many connections beyond the limit may be open at once, to receive their refusal."""
+    """Returns how many connections above the limit may be open at once in order to be refused."""
     return -(-connections_max // 8)
 
 
 class HttpServer(uvicorn.Server):
-    """A uvicorn server without signal handlers; `drain` stops it after the running requests."""
+    """A uvicorn server without signal handlers; `drain` stops it once running requests have finished."""
 
     def __init__(
         self,
@@ -351,7 +351,7 @@ class HttpServer(uvicorn.Server):
         self.started = True
 
     def _has_room(self, making: int) -> bool:
-        """Returns whether one more connection can be set up, to be served or to receive its refusal."""
+        """Returns whether one more connection can be accepted, if only to be refused."""
         most = self._connections_max + refused_max(self._connections_max)
         return self._protocol.makes_room or len(self.server_state.connections) + making < most
 

@@ -38,14 +38,15 @@ class _Message:
 
 
 class Shedding:
-    """The check of a connection's first bytes for `Acceptor`. An application without a gateway sheds nothing."""
+    """Checks a connection's first bytes on behalf of `Acceptor`. An application without a gateway sheds nothing."""
 
     def __init__(self, app: Any) -> None:
         self._app = app
 
     def is_on(self) -> bool:
-        """Returns whether a recent request was refused for its expected wait: each such refusal allows a number of
-        early checks."""
+        """Returns whether a request was recently refused for its expected wait; each refusal allows a number of early
+        checks.
+        """
         state = getattr(self._app, "state", None)
         gateway = getattr(state, "gateway", None)
         return gateway is not None and gateway.admission.early_checks > 0
