@@ -137,7 +137,7 @@ class AsyncGateway:
 
     @property
     def renewing(self) -> "AsyncGateway":
-        """The twin that renews leases, so that renewals never wait for large bodies: one for all blocks."""
+        """Client that renews leases, so that renewals never wait for large bodies: one for all blocks."""
         self._renewing = self._renewing or self.twin()  # sync: -
         return self._renewing  # sync: return self.twin()
 
@@ -181,7 +181,7 @@ class AsyncGateway:
         return AsyncProducer(self, name, driver=driver, token=token, lease_ms=lease_ms, gaps=gaps, source_id=source_id)
 
     def driver(self, name: str, token: str | None = None) -> AsyncDriver:
-        """Returns the driver of some producers, which acks sequences that are never retried; `async
+        """Returns a driver, which acks sequences that its producers will never retry; `async
         with` registers it.
         """
         return AsyncDriver(self, name, token)
@@ -196,7 +196,7 @@ class AsyncGateway:
         payloads: Sequence[pa.Array] = (),
         id_set: str | None = None,
     ) -> tuple[Verdicts, int]:
-        """Claims id columns of equal length; returns the verdicts, and the start of the answered try in ms.
+        """Claims id columns of equal length; returns the verdicts, and the start of the answered request in ms.
 
         `payloads`: payload columns; an id written with another payload is CONFLICT. `id_set`: dedup scope, "" by
         default.
@@ -204,7 +204,10 @@ class AsyncGateway:
         return await self.run(self.calls.claim(token, call, columns, lease_ms, scope, payloads, id_set))
 
     async def settle(self, claim: str, verb: str, timeout_ms: int | None = None) -> Settled:
-        """Applies `verb` to a claim: "renew", "complete" or "release". Raises LostClaim for an unknown claim."""
+        """Renews, completes or releases a claim; `verb` is "renew", "complete" or "release".
+
+        Raises LostClaim for an unknown claim.
+        """
         return await self.run(self.calls.settle(claim, verb, timeout_ms))
 
     async def take(
@@ -228,7 +231,7 @@ class AsyncGateway:
         return await self.run(self.calls.take(owner, ids, scope, id_set, locate))
 
     async def look_up(self, ids: Ids, id_set: str | None = None) -> namespace.LookedUp:
-        """Returns which ids are `written` and which a claim has `held`, without claiming them;
+        """Returns which ids are `written` and which are `held` by a claim, without claiming any;
         `id_set` as in `claim`.
         """
         return await self.run(namespace.look_up(self.calls, ids, id_set))
@@ -369,7 +372,7 @@ class AsyncGateway:
         return await self.run(self.calls.limits())
 
     async def explain(self, *columns: Any, id_set: str = "") -> dict[str, Any]:
-        """Returns everything known of one id, as in the gateway's JSON.
+        """Returns everything that the gateway knows about an id, as in its JSON.
 
         `columns`: the id's values, one per column. `id_set`: dedup scope, for produced rows the name of their topic.
         """
@@ -421,7 +424,7 @@ class AsyncGateway:
         return Drained() if self._spilling is None else await self._spilling.drain()
 
     async def produced(self, steps: Steps[Written], rows: Callable[[str], SpillEntry]) -> Written:
-        """Executes a produce of these rows, or spills them according to `on_down`."""
+        """Produces rows, or spills them according to `on_down`."""
         if self._spilling is None:
             return await self.run(steps)
         return await self._spilling.produce(steps, rows(self.namespace))
@@ -437,7 +440,7 @@ class AsyncGateway:
             end = await self.step(taken)
 
     async def step(self, step: Step) -> StepEnd:
-        """Executes one step: a pause or a try."""
+        """Executes one step: a pause or a request."""
         if isinstance(step, Pause):
             await self.clock.sleep_ms(step.duration_ms)
             return None

@@ -42,7 +42,7 @@ class Pool:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def exchange(self, step: Try) -> Reply:
-        """Performs one try once a connection is free. Raises WireFailure."""
+        """Sends one request once a connection is free; returns the reply. Raises WireFailure."""
         self._check_loop()
         ends_ms = self._clock.monotonic_ms() + step.left_ms
         try:
@@ -56,7 +56,7 @@ class Pool:
             self._free.release()
 
     async def close(self) -> None:
-        """Closes idle connections, and every other connection after its exchange."""
+        """Closes idle connections at once, and busy ones after their exchange."""
         self._kept = False
         idle, self._idle = self._idle, []
         for wire in idle:

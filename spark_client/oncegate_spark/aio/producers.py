@@ -1,4 +1,4 @@
-"""Writes one lane of a source in order, as a producer whose driver owns the retries.
+"""Writes one lane (numbered stream) of a source in order; a driver acks the sequences that are never retried.
 
 async with AsyncGateway("http://gateway:8080", namespace="mail") as gateway:
     async with gateway.producer("events-3", driver="load") as producer:  # waits for another attempt's live lease
@@ -25,7 +25,10 @@ from oncegate_spark.protocol.sequences import Sequences
 
 
 class AsyncDriver:
-    """Owns the retries of its producers. The newest registration is the driver; acks of an older one raise Fenced."""
+    """Driver of some producers: acks the sequences and batches that will never be retried.
+
+    The newest registration is the driver; acks of an older one raise Fenced.
+    """
 
     def __init__(self, gateway: AsyncRunner, name: str, token: str | None = None) -> None:
         self.gateway = gateway
@@ -33,12 +36,12 @@ class AsyncDriver:
 
     @property
     def token(self) -> str:
-        """Token by which the gateway knows this driver: random, unless the caller chose one."""
+        """Token that identifies this driver to the gateway: random, unless the caller chose one."""
         return self._calls.token
 
     @property
     def epoch(self) -> int | None:
-        """Number of its registration, greater than any before; None until registered."""
+        """Number of this registration, greater than all earlier ones; None until registered."""
         return self._calls.epoch
 
     async def __aenter__(self) -> Self:
@@ -112,7 +115,7 @@ class AsyncProducer:
 
     @property
     def epoch(self) -> int | None:
-        """Number of its registration, greater than any before; None until registered."""
+        """Number of this registration, greater than all earlier ones; None until registered."""
         return self._calls.epoch
 
     async def __aenter__(self) -> Self:
@@ -162,7 +165,10 @@ class AsyncProducer:
         await self.gateway.run(self._calls.complete(claimed))
 
     async def settle(self, claimed: ClaimedSequences, verb: str) -> Settled | None:
-        """Applies `verb`: "renew", "complete" or "release". Returns None if nothing was granted."""
+        """Renews, completes or releases the claim; `verb` is "renew", "complete" or "release".
+
+        Returns None if nothing was granted.
+        """
         return await self.gateway.run(self._calls.settle(claimed, verb))
 
     async def release(self, claimed: ClaimedSequences) -> None:
@@ -194,7 +200,7 @@ class AsyncProducer:
         await self.gateway.run(self._calls.close(timeout_ms))
 
     async def explain(self) -> dict[str, Any]:
-        """Returns everything known of the producer: epoch, holder, lease, watermark, claimed and
+        """Returns everything that the gateway knows about the producer: epoch, holder, lease, watermark, claimed and
         completed sequences.
         """
         return await self.gateway.run(self._calls.explain())

@@ -28,13 +28,13 @@ class AsyncRunner(Protocol):
         """The gateway that renews leases, over connections of its own."""
 
     async def produced(self, steps: Steps[Written], rows: Callable[[str], SpillEntry]) -> Written:
-        """Executes a produce, or spills its rows; `rows` returns the entry to spill, given the namespace."""
+        """Produces rows, or spills them; `rows` returns the entry to spill, given the namespace."""
 
     async def run(self, steps: Steps[T]) -> T:
         """Executes the steps of a call and returns its result. Raises what the call raises."""
 
     async def step(self, step: Step) -> StepEnd:
-        """Executes one step: a pause or a try."""
+        """Executes one step: a pause or a request."""
 
     async def close(self) -> None:
         """Closes the connections."""

@@ -26,7 +26,7 @@ class AsyncSpilling:
         self._retry_ms = 0
 
     async def produce(self, steps: Steps[Written], entry: SpillEntry) -> Written:
-        """Executes a produce of these rows, or spills them if the gateway is down. Raises SpillFull."""
+        """Produces rows, or spills them if the gateway is down. Raises SpillFull."""
         failed: Unavailable | None = None
         if not self._spill.waiting:
             try:
@@ -96,7 +96,7 @@ class AsyncSpilling:
             raise stopped(error, self._spill.folder, number) from error
 
     async def _done(self, number: int, entry: SpillEntry) -> Written:
-        """Produces one entry under a token of its own, and removes it once all its rows are done.
+        """Produces one entry under its own token, and removes it once all its rows are done.
 
         The request carries the time of the spill: the gateway counts such rows, and operators see them.
         """

@@ -80,7 +80,7 @@ class Connection:
         self._owner = 0
 
     def exchange(self, step: Try) -> Reply:
-        """Performs one try. Raises WireFailure, after which the connection is closed."""
+        """Sends one request; returns the reply. Raises WireFailure, after which the connection is closed."""
         request, timeout_ms = step.request, step.timeout_ms
         began_ms = self._clock.monotonic_ms()
         sent = False

@@ -129,7 +129,7 @@ class Gateway:
 
     @property
     def renewing(self) -> "Gateway":
-        """The twin that renews leases, so that renewals never wait for large bodies: a new one for each block."""
+        """Client that renews leases, so that renewals never wait for large bodies: a new one for each block."""
         return self.twin()
 
     @property
@@ -172,7 +172,7 @@ class Gateway:
         return Producer(self, name, driver=driver, token=token, lease_ms=lease_ms, gaps=gaps, source_id=source_id)
 
     def driver(self, name: str, token: str | None = None) -> Driver:
-        """Returns the driver of some producers, which acks sequences that are never retried; `async
+        """Returns a driver, which acks sequences that its producers will never retry; `async
         with` registers it.
         """
         return Driver(self, name, token)
@@ -187,7 +187,7 @@ class Gateway:
         payloads: Sequence[pa.Array] = (),
         id_set: str | None = None,
     ) -> tuple[Verdicts, int]:
-        """Claims id columns of equal length; returns the verdicts, and the start of the answered try in ms.
+        """Claims id columns of equal length; returns the verdicts, and the start of the answered request in ms.
 
         `payloads`: payload columns; an id written with another payload is CONFLICT. `id_set`: dedup scope, "" by
         default.
@@ -195,7 +195,10 @@ class Gateway:
         return self.run(self.calls.claim(token, call, columns, lease_ms, scope, payloads, id_set))
 
     def settle(self, claim: str, verb: str, timeout_ms: int | None = None) -> Settled:
-        """Applies `verb` to a claim: "renew", "complete" or "release". Raises LostClaim for an unknown claim."""
+        """Renews, completes or releases a claim; `verb` is "renew", "complete" or "release".
+
+        Raises LostClaim for an unknown claim.
+        """
         return self.run(self.calls.settle(claim, verb, timeout_ms))
 
     def take(
@@ -219,7 +222,7 @@ class Gateway:
         return self.run(self.calls.take(owner, ids, scope, id_set, locate))
 
     def look_up(self, ids: Ids, id_set: str | None = None) -> namespace.LookedUp:
-        """Returns which ids are `written` and which a claim has `held`, without claiming them;
+        """Returns which ids are `written` and which are `held` by a claim, without claiming any;
         `id_set` as in `claim`.
         """
         return self.run(namespace.look_up(self.calls, ids, id_set))
@@ -360,7 +363,7 @@ class Gateway:
         return self.run(self.calls.limits())
 
     def explain(self, *columns: Any, id_set: str = "") -> dict[str, Any]:
-        """Returns everything known of one id, as in the gateway's JSON.
+        """Returns everything that the gateway knows about an id, as in its JSON.
 
         `columns`: the id's values, one per column. `id_set`: dedup scope, for produced rows the name of their topic.
         """
@@ -412,7 +415,7 @@ class Gateway:
         return Drained() if self._spilling is None else self._spilling.drain()
 
     def produced(self, steps: Steps[Written], rows: Callable[[str], SpillEntry]) -> Written:
-        """Executes a produce of these rows, or spills them according to `on_down`."""
+        """Produces rows, or spills them according to `on_down`."""
         if self._spilling is None:
             return self.run(steps)
         return self._spilling.produce(steps, rows(self.namespace))
@@ -428,7 +431,7 @@ class Gateway:
             end = self.step(taken)
 
     def step(self, step: Step) -> StepEnd:
-        """Executes one step: a pause or a try."""
+        """Executes one step: a pause or a request."""
         if isinstance(step, Pause):
             self.clock.sleep_ms(step.duration_ms)
             return None

@@ -1,5 +1,5 @@
 # Generated from oncegate_spark/aio/producers.py by scripts/unasync.py; do not edit.
-"""Writes one lane of a source in order, as a producer whose driver owns the retries.
+"""Writes one lane (numbered stream) of a source in order; a driver acks the sequences that are never retried.
 
 with Gateway("http://gateway:8080", namespace="mail") as gateway:
     with gateway.producer("events-3", driver="load") as producer:  # waits for another attempt's live lease
@@ -26,7 +26,10 @@ from oncegate_spark.sync.runner import Runner
 
 
 class Driver:
-    """Owns the retries of its producers. The newest registration is the driver; acks of an older one raise Fenced."""
+    """Driver of some producers: acks the sequences and batches that will never be retried.
+
+    The newest registration is the driver; acks of an older one raise Fenced.
+    """
 
     def __init__(self, gateway: Runner, name: str, token: str | None = None) -> None:
         self.gateway = gateway
@@ -34,12 +37,12 @@ class Driver:
 
     @property
     def token(self) -> str:
-        """Token by which the gateway knows this driver: random, unless the caller chose one."""
+        """Token that identifies this driver to the gateway: random, unless the caller chose one."""
         return self._calls.token
 
     @property
     def epoch(self) -> int | None:
-        """Number of its registration, greater than any before; None until registered."""
+        """Number of this registration, greater than all earlier ones; None until registered."""
         return self._calls.epoch
 
     def __enter__(self) -> Self:
@@ -109,7 +112,7 @@ class Producer:
 
     @property
     def epoch(self) -> int | None:
-        """Number of its registration, greater than any before; None until registered."""
+        """Number of this registration, greater than all earlier ones; None until registered."""
         return self._calls.epoch
 
     def __enter__(self) -> Self:
@@ -157,7 +160,10 @@ class Producer:
         self.gateway.run(self._calls.complete(claimed))
 
     def settle(self, claimed: ClaimedSequences, verb: str) -> Settled | None:
-        """Applies `verb`: "renew", "complete" or "release". Returns None if nothing was granted."""
+        """Renews, completes or releases the claim; `verb` is "renew", "complete" or "release".
+
+        Returns None if nothing was granted.
+        """
         return self.gateway.run(self._calls.settle(claimed, verb))
 
     def release(self, claimed: ClaimedSequences) -> None:
@@ -189,7 +195,7 @@ class Producer:
         self.gateway.run(self._calls.close(timeout_ms))
 
     def explain(self) -> dict[str, Any]:
-        """Returns everything known of the producer: epoch, holder, lease, watermark, claimed and
+        """Returns everything that the gateway knows about the producer: epoch, holder, lease, watermark, claimed and
         completed sequences.
         """
         return self.gateway.run(self._calls.explain())
