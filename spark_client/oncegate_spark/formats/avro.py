@@ -1,4 +1,4 @@
-"""Encodes rows as Avro with fastavro, prefixed with the number of their schema in a schema registry.
+"""Encodes rows as Avro with fastavro, prefixed with the id of their schema in a schema registry.
 
 Before that, compares Arrow columns with Avro fields, where fastavro would write a different or an unreadable value.
 Unions of several types are left to fastavro, which selects the branch that a value fits.
@@ -121,8 +121,8 @@ class Avro:
         return {"schema": self.schema}
 
     def check(self, fields: list[pa.Field]) -> None:
-        """Raises BadOption for columns without a field or of another kind of value, and for a missing column without a
-        default.
+        """Raises BadOption for columns without a field or with a different kind of value, and for a missing
+        column without a default.
         """
         schema_fields = {field["name"]: field for field in self._parsed["fields"]}
         columns = {field.name for field in fields}

@@ -1,4 +1,4 @@
-"""Encodes rows as JSON, alone or prefixed with the number of their JSON Schema in a schema registry."""
+"""Encodes rows as JSON, alone or prefixed with the id of their JSON Schema in a schema registry."""
 
 import base64
 import json as plain_json
@@ -43,7 +43,7 @@ class Json:
         return {"schema": self.schema}
 
     def check(self, fields: list[pa.Field]) -> None:
-        """Raises BadOption for two columns of one name, which an object cannot have."""
+        """Raises BadOption for two columns with the same name, which a JSON object cannot have."""
         names = [field.name for field in fields]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise BadOption(f"two columns are named {', '.join(twice)}")
@@ -86,7 +86,7 @@ def _text(content: dict[str, object]) -> bytes:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """Converts a value of Arrow to one of JSON."""
+    """Converts an Arrow value to a JSON value."""
     if isinstance(value, float) and not math.isfinite(value):
         raise BadOption(f"column {name} contains {value}, which JSON cannot represent")
     if isinstance(value, bytes):

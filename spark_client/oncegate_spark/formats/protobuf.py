@@ -1,4 +1,4 @@
-"""Encodes rows as Protobuf messages, prefixed with the number of their schema in a schema registry."""
+"""Encodes rows as Protobuf messages, prefixed with the id of their schema in a schema registry."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any

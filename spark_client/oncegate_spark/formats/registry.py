@@ -21,7 +21,7 @@ _SERVER_ERROR = 500
 
 @dataclass(frozen=True)
 class RegisteredSchema:
-    """A registered schema: its number, text, and referenced schemas by name."""
+    """A registered schema: its id, text, and referenced schemas by name."""
 
     number: int
     text: str
@@ -29,7 +29,7 @@ class RegisteredSchema:
 
     @property
     def prefix(self) -> bytes:
-        """Prefix of each value: a zero byte and the number, 5 bytes."""
+        """Prefix of each value: a zero byte and the schema id, 5 bytes."""
         return b"\0" + self.number.to_bytes(4, "big")
 
 
