@@ -68,7 +68,7 @@ _KEY = re.compile(r"[!-~]+")
 
 
 def _check(address: GatewayAddress, credentials: Credentials) -> None:
-    """Raises now the errors that every request would raise."""
+    """Raises, before any request, the errors that every request would raise."""
     with_key(address, {}, credentials)
     if not credentials.is_of_tls:
         return
@@ -81,7 +81,7 @@ def _check(address: GatewayAddress, credentials: Credentials) -> None:
 
 
 def with_key(address: GatewayAddress, headers: Mapping[str, str], credentials: Credentials = NONE) -> dict[str, str]:
-    """Returns a request's headers with the API key and the trace context, where there are any.
+    """Returns a request's headers with the API key and the trace context, if there are any.
 
     Raises BadOption if the key would be sent in clear text or is not a valid header value. The message never contains
     the key.

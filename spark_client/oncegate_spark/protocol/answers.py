@@ -264,7 +264,7 @@ class Decided:
 
     @property
     def conflicting(self) -> Any:
-        """Ids that are written, or occur earlier in the request, with another payload."""
+        """Ids that are written, or occur earlier in the request, with a different payload."""
         return self._those(self.verdicts.conflicting)
 
     @property
@@ -341,7 +341,7 @@ class Registered:
 
 @dataclass(frozen=True)
 class RefusedPart:
-    """A part of an ack that was refused while the others were acked: that of `producer`, or else of `batch`.
+    """Refused part of an ack: the sequences of `producer`, or else `batch`; the other parts were acked.
 
     code      NOT_DONE (something is claimed and not done), UNKNOWN_PRODUCER or OTHER_DRIVER
     not_done  for a producer: the first unfinished ranges, as (first, last), both inclusive

@@ -98,7 +98,7 @@ def lower_names(headers: list[tuple[str, str]]) -> dict[str, str]:
 
 
 class WireFailure(Exception):
-    """A try ended without a complete reply.
+    """A request ended without a complete reply.
 
     `sent`: the gateway may have received the request. `fix`: the fault of address or certificate that makes retries
     pointless.

@@ -194,7 +194,7 @@ class Verdicts:
 
     @property
     def conflicting(self) -> pa.BooleanArray:
-        """Ids that are written, or occur earlier in the request, with another payload."""
+        """Ids that are written, or occur earlier in the request, with a different payload."""
         return _mask(self.data.translate(_CONFLICT))
 
     @property
@@ -230,7 +230,7 @@ class Verdicts:
 
     @property
     def own(self) -> int:
-        """Number of ids that this very attempt has written."""
+        """Number of ids that this attempt has written."""
         return self.count("DUPLICATE", own=True)
 
     @property

@@ -1,4 +1,4 @@
-"""Converts Python values to one Arrow column in which no value affects another. No I/O."""
+"""Converts Python values to one Arrow column, each value independently of the others. No I/O."""
 
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
@@ -18,7 +18,7 @@ _NAIVE, _AWARE = "datetime without a time zone", "datetime with a time zone"
 
 
 def array_of(values: Sequence[Any], name: Callable[[int], str], refused: type[Refused] = BadId) -> pa.Array:
-    """Returns values of one type as an Arrow array in which no value affects another; None becomes null.
+    """Returns values of one type as an Arrow array, each converted independently of the others; None becomes null.
 
     pyarrow's type inference looks at all values: it truncates datetimes beside a date to dates, and reads datetimes
     without a time zone beside others as UTC. Raises `refused` with the name of the first value whose type differs from
@@ -143,7 +143,7 @@ def _numpy_times(values: Sequence[Any], unit: str) -> pa.Array:
 
 
 def _first_wrong(values: Sequence[Any], make: Callable[[Sequence[Any]], pa.Array], error: Exception) -> tuple[int, str]:
-    """Returns the index of the first value that fails alone, and why; the last index if they fail only together."""
+    """Returns the index of the first value that fails on its own, and why; the last index if only all together fail."""
     for n, value in enumerate(values):
         try:
             make([value])

@@ -23,7 +23,7 @@ def sequence_array(sequences: Any) -> pa.UInt64Array:
 
 
 def uint64_column(values: Any, name: str) -> pa.UInt64Array:
-    """Returns whole numbers from 0 as uint64[n], in order. Raises BadId for nulls, negatives and other types."""
+    """Returns non-negative integers as uint64[n], in order. Raises BadId for nulls, negatives and other types."""
     try:
         column = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
         if isinstance(column, pa.ChunkedArray):

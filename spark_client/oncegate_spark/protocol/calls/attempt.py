@@ -102,7 +102,7 @@ class AttemptCalls:
         payloads: Sequence[pa.Array] = (),
         on_conflict: str = "fail",
     ) -> Steps[Claimed]:
-        """Claims id columns of equal length, like `claim`; `ids` are returned with the result."""
+        """Like `claim`, for id columns of equal length; the result reports `ids` instead of the columns."""
         return self._claim(columns, lease_ms, ids, payloads, checked(on_conflict) == "drop")
 
     def _claim(
@@ -259,7 +259,7 @@ class AttemptCalls:
             body = codecs.stream(rows.to_batches()) if rows.num_rows else b""
 
     def _request(self, target: _Target, body: bytes | memoryview, locate: bool) -> Steps[Produced]:
-        """Sends rows once, in a new call; all tries share the call's number."""
+        """Sends the rows as one new call; retries of its request reuse the call number."""
         return self._calls.produce(
             target.topic,
             self.token,

@@ -59,7 +59,7 @@ class Calls:
         id_set: str | None = None,
         locate: bool = False,
     ) -> Steps[tuple[Verdicts, int]]:
-        """Claims ids under a lease; returns the verdicts, and the start of the answered try in ms."""
+        """Claims ids under a lease; returns the verdicts, and the start of the answered request in ms."""
         headers = {**ids_headers(id_set), **attempt_headers(token, call), **scope_headers(scope)}
         if payloads:
             headers["Oncegate-Digest-Cols"] = ",".join(codecs.payload_names(payloads))
@@ -179,7 +179,10 @@ class Calls:
         return self.send(request, members_of)
 
     def explain(self, *columns: Any, id_set: str = "") -> Steps[dict[str, Any]]:
-        """Returns everything known of one id, given as the values of its columns. Raises BadId; nothing was sent."""
+        """Returns everything that the gateway knows about an id, given as the values of its columns.
+
+        Raises BadId; nothing was sent.
+        """
         parameters = urlencode([*(("id", text_of(column)) for column in columns), ("id_set", id_set)])
         return self.get(f"/ids:explain?{parameters}", "explain", members_of)
 

@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class DriverCalls:
-    """Owner of the retries of some producers, under a token of its own."""
+    """State of a driver, which acks what its producers will never retry, under its own token."""
 
     def __init__(self, calls: Calls, name: str, token: str | None = None) -> None:
         self.name = checked(name, "driver")
@@ -76,7 +76,7 @@ class DriverCalls:
 
 
 class ProducerCalls:
-    """A producer as one attempt has it: token, epoch, the number of the next call, and its open claims."""
+    """State of a producer in one attempt: token, epoch, the number of the next call, and its open claims."""
 
     def __init__(
         self,
@@ -238,7 +238,7 @@ class ProducerCalls:
         return done
 
     def explain(self) -> Steps[dict[str, Any]]:
-        """Returns everything known of the producer, reading its intervals page by page."""
+        """Returns everything that the gateway knows about the producer, reading its intervals page by page."""
         path, what = f"/producers/{quote(self.name, safe='')}", f"look at producer {self.name}"
         explained = yield from self._calls.get(f"{path}?limit={PAGE_INTERVALS}", what, _members)
         while (after := explained.pop("next")) is not None:
