@@ -121,7 +121,7 @@ class Settler:
             raise PayloadConflict(f"{where}: {error}", outcome=error.outcome, count=error.count) from error
 
     def _written(self, rows: pa.RecordBatch, claimed: Claimed) -> bool:
-        """Writes and completes the granted rows; False if some were taken over, it is unknown which."""
+        """Writes and completes the granted rows; returns False if an unknown part of them was taken over."""
         if not self._holder.fresh(claimed) and self._holder.renew(self.attempt.gateway, claimed):
             self.let_go(claimed)
             return False
@@ -142,7 +142,7 @@ class Settler:
         self.attempt.release(claimed)
 
     def hand_over(self, granted: pa.RecordBatch, claimed: Claimed) -> int:
-        """Writes the rows; returns how many the sink had before, which only a sink with `find` can tell."""
+        """Writes the rows; returns how many the sink had before, which only a sink with `find` can report."""
         self.progress.takeovers += claimed.verdicts.takeovers
         self._write(granted)
         return 0

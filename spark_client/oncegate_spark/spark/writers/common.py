@@ -116,7 +116,7 @@ def log_conflicts(count: int, batch_id: int | None) -> None:
 
 
 def log_leading(each: Iterable[Mapping[str, int]], batch_id: int | None) -> None:
-    """Warns on the driver of producers whose first rows another epoch has written."""
+    """Warns on the driver of producers whose leading rows another epoch has written."""
     counts: Counter[str] = Counter()
     for leading in each:
         counts.update(leading)

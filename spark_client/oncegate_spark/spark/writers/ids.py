@@ -108,7 +108,7 @@ class IdsWriter(ByIdWriter):
         )
 
     def abort(self, messages: Sequence[TaskReport]) -> None:
-        """Undoes nothing: written rows stay, and are dropped when they are repeated."""
+        """Undoes nothing: written rows stay, and a retry skips them."""
         log.warning(
             "write=ids: the write failed; at least %d rows of it stay in topic %s, and the retry drops them",
             sums(messages).written,

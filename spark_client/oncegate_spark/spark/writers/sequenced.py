@@ -50,7 +50,7 @@ class TaskLane:
     leads: bool = True
 
     def note(self, verdicts: Verdicts) -> None:
-        """Counts the first rows that are not this task's."""
+        """Counts the leading rows that are not this task's."""
         if self.leads:
             self.leading += verdicts.leading
             self.leads = verdicts.leading == len(verdicts.data)
@@ -87,7 +87,9 @@ class Lanes:
 
     @property
     def leading(self) -> dict[str, int]:
-        """Number of first rows of each producer that another epoch has written; producers without any are left out."""
+        """Number of leading rows of each producer that another epoch has written; producers without any are
+        left out.
+        """
         return {lane.producer.name: lane.leading for lane in self._lanes.values() if lane.leading}
 
     def parts(self, rows: pa.Table, size: int = codecs.IDS_MAX) -> Iterator[tuple[TaskLane, pa.Table, pa.UInt64Array]]:
@@ -166,7 +168,7 @@ class LaneSettler:
 
     @property
     def leading(self) -> dict[str, int]:
-        """Number of first rows of each producer that another epoch has written."""
+        """Number of leading rows of each producer that another epoch has written."""
         return self._lanes.leading
 
     def close(self) -> None:

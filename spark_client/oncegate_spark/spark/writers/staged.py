@@ -226,7 +226,7 @@ WAYS_ON: dict[type[OncegateError], str] = {
 
 
 def _with_ways_on(error: OncegateError) -> OncegateError:
-    """Returns the refusal with the lines to write."""
+    """Returns the error, with the lines of code that fix it."""
     ways = WAYS_ON.get(type(error))
     text = in_options(str(error))
     return type(error)(f"{text}. In Spark: {ways}" if ways else text, outcome=error.outcome, code=error.code)

@@ -177,7 +177,7 @@ def _worded(error: OncegateError) -> OncegateError:
 
 
 def _plain(error: OncegateError) -> str:
-    """Returns the message without its effect: a look-up writes nothing."""
+    """Returns the message without its closing statement of the effect: a look-up writes nothing."""
     return str(error).removesuffix(NOTHING).removesuffix("; unknown: nothing; it only reads")
 
 

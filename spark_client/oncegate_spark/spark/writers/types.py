@@ -12,7 +12,8 @@ COLLATED = " collate "  # part of the type name of a text that is not compared b
 
 
 def check_types(schema: Any, is_written: bool) -> None:
-    """Raises BadOption, with the line to write, for a column of a type that cannot be written, at any depth.
+    """Raises BadOption, with the line of code that fixes it, for a column of a type that cannot be written, at any
+    depth.
 
     `is_written`: the gateway stores the rows. It accepts no column of nulls only (`void`) and no empty struct; and
     topics have no collations, so equal texts would differ when read back.

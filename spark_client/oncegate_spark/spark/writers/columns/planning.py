@@ -132,8 +132,8 @@ class Plan:
 
     @property
     def retyped(self) -> tuple[str, ...]:
-        """Columns that Spark reads back as another type, with both types; Arrow has one type for both, for instance for
-        VARIANT.
+        """Columns that Spark reads back as a different type, with both types; Arrow has one type for both, for
+        instance for VARIANT.
         """
         pairs = [
             (column, self.ours.field(column).type, self.theirs.field(name).type) for name, column in self.pairs.items()

@@ -93,7 +93,7 @@ class TaskLanes:
         lane.transaction.add(lacking)
 
     def _written(self, name: str, lane: _Lane, first: int, last: int) -> Sequence[tuple[int, int]]:
-        """Returns the written sequences; the first question about a lane carries the ack of earlier batches."""
+        """Returns the written sequences; the first request for a lane carries the ack of earlier batches."""
         acked = self.acked.get(source_of(name)[0]) if lane.last < 0 else None
         if acked is None:
             return lane.transaction.ask(first, last)
@@ -115,7 +115,7 @@ class TaskLanes:
 
     @property
     def leading(self) -> dict[str, int]:
-        """Number of first rows of each producer that were written before; producers without any are left out."""
+        """Number of leading rows of each producer that were already written; producers without any are left out."""
         return {source_of(name)[0]: lane.leading for name, lane in self.lanes.items() if lane.leading}
 
     def _lane(self, name: str) -> _Lane:

@@ -106,7 +106,7 @@ class DirectRowsWriter:
         )
 
     def abort(self, messages: Sequence[DirectReport]) -> None:
-        """Undoes nothing: written rows stay, and are dropped when they are repeated."""
+        """Undoes nothing: written rows stay, and a retry skips them."""
         log.warning(
             "write=direct: the write failed; at least %d rows of it stay in topic %s, and the retry drops them",
             sum(message.written for message in messages),
