@@ -1,4 +1,4 @@
-"""Adds producer and sequence to each row, from its place in its source: Kafka's (topic, partition, offset).
+"""Adds producer and sequence to each row, from its position in its source: Kafka's (topic, partition, offset).
 
 A partition is a lane, and its offsets are the sequences. This requires that one task has a contiguous range of a lane
 and reads its rows in order. The plan is therefore checked: whatever splits a lane or moves rows between tasks is

@@ -31,7 +31,7 @@ LINE_PX, BAR_PX, BAR_X_PX = 22, 300, 170
 
 @dataclass(frozen=True)
 class Copies:
-    """Number of ids with a number of copies. `least`: from COPIES; the range ends before the next one."""
+    """Number of ids that have a given number of copies. `least`: from COPIES; the range ends before the next one."""
 
     least: int
     ids: int
@@ -92,7 +92,9 @@ class Audit:
 
     @property
     def duplicates(self) -> int:
-        """Number of rows whose id is in another row, minus one per id: rows to remove so that each id occurs once."""
+        """Number of rows whose id occurs in several rows, minus one per id: rows to remove so that each id
+        occurs once.
+        """
         return self.rows - self.without_id - self.ids
 
     @property
@@ -260,7 +262,7 @@ def _buckets(df: "DataFrame", names: tuple[str, ...], time: "Column | None") -> 
 
 
 def _bucket(number: "Column", least: tuple[int, ...]) -> "Column":
-    """Returns the greatest of `least` that is not above the number."""
+    """Returns the greatest element of `least` that is at most the number."""
     from pyspark.sql import functions as F
 
     return reduce(lambda otherwise, low: F.when(number >= low, F.lit(low)).otherwise(otherwise), least, F.lit(None))

@@ -102,7 +102,7 @@ def _looked(session: Any, checkpoint_url: str | None, is_given: bool) -> tuple[B
 
 
 def _check(checkpoint_url: str | None, read: BatchInput | None, query: str | None, batch_id: int) -> None:
-    """Raises BrokenMessages if the checkpoint's newest entry is of another query or batch."""
+    """Raises BrokenMessages if the checkpoint's newest entry belongs to a different query or batch."""
     if read is None:
         return
     if query and read.query and read.query != query:

@@ -78,7 +78,7 @@ def source_of(lane: str) -> tuple[str, str | None]:
 
 
 def replaced(error: SourceReplaced) -> SourceReplaced:
-    """Returns the refusal of rows of a topic that was created again, with the lines to write."""
+    """Returns the error for rows of a recreated topic, with the lines of code that fix it."""
     return SourceReplaced(
         f'{error}. In Spark: assign_sequences(df, prefix="<a new text>-") writes all rows of the topic as new; '
         'assign_sequences(df, topic_ids={"<topic>": "<the previous id>"}) continues if the records are the same',

@@ -1,4 +1,4 @@
-"""Interface of sinks for `write=claim`, which write the granted rows to any place; and a sink that writes files.
+"""Interface of sinks for `write=claim`, which write the granted rows to any destination; and a sink that writes files.
 
 A sink is a user object with three methods. The option `sink` names a function without arguments that creates it, as
 "module:function". It is called on the executor, once per task attempt, so every executor needs the module. One thread
@@ -105,7 +105,7 @@ class Deliver:
     body: str | Callable[[dict[str, Any]], Any] | None = "value"
 
     def check(self, columns: Sequence[str]) -> None:
-        """Raises BadOption if rows with these columns have no body."""
+        """Raises BadOption if the columns lack the body column."""
         if isinstance(self.body, str) and self.body not in columns:
             raise BadOption(f"rows have no column {self.body} to deliver: add it, or set Deliver(…, body=…){NOTHING}")
 

@@ -72,7 +72,7 @@ def reads_of(store: Store, number: int, before: bytes | None, entry: bytes) -> R
 
 
 def _lines(entry: bytes) -> list[str] | None:
-    """Returns the metadata and a line per source; None for an entry of another format."""
+    """Returns the metadata and a line per source; None for an entry in a different format."""
     version, *lines = entry.decode("utf-8", "replace").split("\n")
     return [line for line in lines if line] if version == "v1" and lines and lines[0] else None
 

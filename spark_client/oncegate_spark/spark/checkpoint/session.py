@@ -55,7 +55,10 @@ def _asked(call: Any, *arguments: Any) -> Any:
 
 
 def open_in(session: Any, location: str) -> Store:
-    """Opens a checkpoint like the session; `location`: its full name, from `whole`. Raises OutOfReach."""
+    """Opens a checkpoint through the session's file system; `location`: its full name, from `whole`.
+
+    Raises OutOfReach.
+    """
     from py4j.protocol import Py4JError
 
     parsed = CheckpointLocation.of(location)
@@ -68,7 +71,7 @@ def open_in(session: Any, location: str) -> Store:
 
 
 def whole(session: Any, location: str) -> str:
-    """Returns the full name of a folder, with its file system, like the session."""
+    """Returns the full name of a folder, with its file system, as the session resolves it."""
     from py4j.protocol import Py4JError
 
     try:

@@ -50,7 +50,7 @@ class Objects:
 
 
 def of_s3(location: CheckpointLocation, settings: Mapping[str, str]) -> Objects:
-    """Opens a folder of a bucket with the s3a settings of this bucket, else of all buckets."""
+    """Opens a folder of a bucket with the bucket's own s3a settings, or else those for all buckets."""
     from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem, resolve_s3_region
 
     bucket = location.authority
@@ -93,8 +93,8 @@ def _address(endpoint: str | None, is_tls: bool) -> tuple[str, str | None]:
 
 
 def of_gcs(location: CheckpointLocation, settings: Mapping[str, str]) -> Objects:
-    """Opens a folder of a Google bucket. Raises ValueError for a key file in the settings, which pyarrow does not
-    support.
+    """Opens a folder of a Google Cloud Storage bucket. Raises ValueError for a key file in the settings, which
+    pyarrow does not support.
     """
     from pyarrow.fs import GcsFileSystem
 

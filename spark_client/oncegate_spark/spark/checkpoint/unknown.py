@@ -1,4 +1,4 @@
-"""Warning before a batch that its input is unknown, with the remedy."""
+"""Builds the warning that a batch's input is unknown, with the remedy."""
 
 
 def unknown(why: str, way: str) -> str:

@@ -86,7 +86,7 @@ class BatchCounts:
 
     @property
     def conflicts(self) -> int:
-        """Number of rows dropped although they are written with other payloads."""
+        """Number of rows dropped although they are written with different payloads."""
         return sum(write.conflicts for write in self.writes)
 
     @property

@@ -51,5 +51,5 @@ _MEMBER = re.compile("|".join(rf"\b{name}\b" if "_" in name else f"`{name}`" for
 
 
 def in_options(text: str) -> str:
-    """Replaces names of members by names of options."""
+    """Replaces member names with option names."""
     return _MEMBER.sub(lambda match: OPTION_OF[match[0].strip("`")], text)

@@ -1,4 +1,4 @@
-"""Finds columns by name like Spark: exact matches first, else case-insensitive if exactly one column matches."""
+"""Finds columns by name as Spark does: exact matches first, else case-insensitive if exactly one column matches."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

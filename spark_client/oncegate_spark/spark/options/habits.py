@@ -1,4 +1,4 @@
-"""Options of other connectors: accepted where they mean the same here, otherwise rejected with the equivalent option.
+"""Handles other connectors' options: accepts those of the same meaning, rejects the rest with their equivalent.
 
 The names are those of Spark's own connectors (Kafka, JDBC) and of Delta Lake. With write=claim they are ignored: an
 unknown option there belongs to the user's sink.
@@ -96,7 +96,10 @@ def answer(name: str) -> str | None:
 
 
 def in_our_names(raw: Mapping[str, str]) -> dict[str, str]:
-    """Replaces the names in SAME_ON_READS by ours. Raises BadOption if both are given with different values."""
+    """Renames the options in SAME_ON_READS to their names in this connector.
+
+    Raises BadOption if both are given with different values.
+    """
     ours = dict(raw)
     for their_name, our_name in SAME_ON_READS.items():
         if their_name.lower() not in raw:

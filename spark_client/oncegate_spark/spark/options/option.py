@@ -53,7 +53,7 @@ class Option:
 
     @property
     def calls(self) -> tuple[str, ...]:
-        """Calls that accept it: `only`, else WRITES and READS according to its modes."""
+        """Calls that accept the option: `only`, else WRITES and READS according to its modes."""
         return self.only or (WRITES if self.modes != (READ,) else ()) + (READS if READ in self.modes else ())
 
     def text(self, raw: Mapping[str, str]) -> str | None:
@@ -76,7 +76,7 @@ class Option:
         return tuple(name.strip() for name in (self.text(raw) or "").split(",") if name.strip())
 
     def number(self, raw: Mapping[str, str]) -> int | None:
-        """Parses a whole number within the bounds; None without a value. Raises BadOption."""
+        """Parses an integer within the bounds; None without a value. Raises BadOption."""
         text = self.text(raw)
         if text is None:
             return None

@@ -125,7 +125,9 @@ def look(gateway: Gateway, topic: str) -> tuple[Ends, pa.Schema]:
 
 
 def _check_here(gateway: Gateway, topic: str) -> None:
-    """Raises Refused, with the line to write, if rows are in Kafka; NotFound if the namespace does not exist."""
+    """Raises Refused, with the line of code that fixes it, if rows are in Kafka; NotFound if the namespace does not
+    exist.
+    """
     brokers = gateway.describe().get("topics_at")
     if brokers:
         raise Refused(

@@ -90,7 +90,7 @@ class ReadOptions:
 
 
 def _says(offsets_: str | PartitionOffsets | None, name: str, kafkas: int) -> bool:
-    """True if an offset is this name, or the same in Kafka's numbers for one of the partitions."""
+    """True if an offset is this name, or Kafka's number for it in any partition."""
     return offsets_ == name or (isinstance(offsets_, dict) and kafkas in offsets_.values())
 
 
