@@ -154,11 +154,11 @@ class NotEmpty(Refused):
 
 
 class OtherDriver(Refused):
-    """The producer belongs to another driver."""
+    """The producer belongs to a different driver."""
 
 
 class NotRegistered(Refused):
-    """The producer or driver is not registered at the gateway, or only under another epoch."""
+    """The producer or driver is not registered at the gateway, or only under a different epoch."""
 
 
 class OffsetTrimmed(Refused):
@@ -180,11 +180,11 @@ class SecondWrite(Stopped):
 
 
 class BatchConflict(Stopped):
-    """The batch number was committed with other input."""
+    """The batch number was committed with different input."""
 
 
 class PayloadConflict(Stopped):
-    """Ids were written before with another payload; `count` is the number of such ids."""
+    """Ids were already written with a different payload; `count` is the number of such ids."""
 
     code = "PAYLOAD_CONFLICT"
 
@@ -203,11 +203,11 @@ class MissingStage(Stopped):
 
 
 class SourceReplaced(Stopped):
-    """The producer numbers another source than the caller's, as after its topic was deleted and created again."""
+    """The producer's sequences belong to a different source, for example after its topic was deleted and recreated."""
 
 
 class LedgerBehind(Stopped):
-    """The gateway has lost something that it acknowledged before: it serves an older copy of its ledger."""
+    """The gateway has lost entries that it acknowledged: it serves an older copy of its ledger."""
 
 
 class LostClaim(Stopped):
@@ -217,7 +217,7 @@ class LostClaim(Stopped):
 
 
 class Fenced(Stopped):
-    """A newer attempt owns the producer, or a newer driver owns the retries."""
+    """A newer attempt has registered as this producer, or a newer driver under the same name."""
 
     code = "FENCED"
 

@@ -66,7 +66,7 @@ class DirectWriter:
         """Does nothing: no resource is open between calls."""
 
     def write(self, rows: Sequence[DirectRow], acked: int | None = None) -> DirectWritten:
-        """Writes the unwritten ones of these rows, whose sequences increase, in one transaction. Safe to repeat.
+        """Writes those rows that are not yet written, in one transaction; their sequences increase. Safe to repeat.
 
         `acked`: a sequence below the first row; the source delivers nothing up to it again. The gateway then forgets
         gaps below it, so that a source with many gaps needs one number; a later row for such a gap is dropped.

@@ -19,7 +19,7 @@ _HEAD = struct.Struct("<16sII")  # magic, CRC-32 of everything after it, length 
 
 
 class DamagedEntry(Exception):
-    """The file's bytes are not those that were written."""
+    """The file is corrupt: its bytes are not those that were written."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def stopped(error: OncegateError, folder: Path, number: int) -> OncegateError:
 
 
 def check_namespace(entry: SpillEntry, namespace: str) -> None:
-    """Raises BadOption if the entry is for another namespace than the gateway's."""
+    """Raises BadOption if the entry belongs to a different namespace from the gateway's."""
     if entry.namespace != namespace:
         raise BadOption(
             f"the spill folder has rows for namespace {entry.namespace!r}, and this gateway uses {namespace!r}: "
