@@ -1,1 +1,1 @@
-"""Compares an input with the ledger and with the output: like Photon's verifier, as a batch program."""
+"""Compares an input with the ledger and the output, like Photon's verifier, but as a batch program."""

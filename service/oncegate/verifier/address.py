@@ -1,4 +1,4 @@
-"""Parses the address of a running gateway, for programs that call one."""
+"""Parses a running gateway's address, for programs that call the gateway."""
 
 import ipaddress
 from urllib.parse import SplitResult, urlsplit
@@ -10,7 +10,7 @@ API_KEY = "ONCEGATE_API_KEY"
 
 
 def address_of(url: str) -> SplitResult:
-    """Returns the parts of an address; its `hostname` and `port` are valid.
+    """Returns the parts of an address, with a valid `hostname` and `port`.
 
     Raises NotFound if it is not the address of a gateway. The text before an @ may be a password and is not shown.
     """

@@ -1,4 +1,4 @@
-"""Compares the rows of one bucket: those of the input, with the ledger's answer for each, and those of the output.
+"""Compares one bucket's input rows, each with the ledger's answer, with its output rows.
 
 A row code has 64 bits. For the input: the number of the row, and from bit 56 on `Standing`. For the output: bit 63, the
 partition from bit 48 on, and the offset. One sort brings an id's rows together, the input's first, each in order.

@@ -1,4 +1,6 @@
-"""Collects the results of all buckets: one byte per input row, on disk, and the first row codes of each kind."""
+"""Collects the results of all buckets: one byte per input row on disk, and the first row codes of each kind in
+memory.
+"""
 
 from pathlib import Path
 
@@ -14,7 +16,7 @@ _NO_PAIRS: U64 = np.empty((0, 2), np.uint64)
 
 
 class Findings:
-    """Counts in memory, and the kind of each input row in a file; only the first row of an id has one.
+    """Keeps the counts in memory and each input row's kind in a file; only the first row of an id has a kind.
 
     shown: number of findings of each kind whose row codes are kept.
     counts: ids by `FindingKind`.
@@ -47,18 +49,18 @@ class Findings:
         self._doubled = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))][: 2 * self._shown]
 
     def kinds(self, first_row: int, rows: int) -> U8:
-        """Returns the kinds of consecutive rows; 0, OK, also for an id's later rows."""
+        """Returns the kinds of consecutive rows; later rows of an id have kind 0 (OK)."""
         return np.array(self._kinds[first_row : first_row + rows])
 
     def change(self, rows: I64, kind: FindingKind) -> None:
-        """Changes the kind of these input rows."""
+        """Changes the kind of the given input rows."""
         for old, count in enumerate(np.bincount(self._kinds[rows], minlength=len(FindingKind)).tolist()):
             self.counts[FindingKind(old)] -= count
         self._kinds[rows] = kind
         self.counts[kind] += len(rows)
 
     def first_rows(self, kind: FindingKind) -> list[int]:
-        """Returns the first input rows of a kind, as many as are shown."""
+        """Returns the first input rows of a kind, at most `shown`."""
         rows: list[int] = []
         for start in range(0, self._rows, _CHUNK):
             at = np.flatnonzero(self._kinds[start : min(start + _CHUNK, self._rows)] == kind)
@@ -75,6 +77,6 @@ class Findings:
         return row_codes
 
     def foreign_places(self) -> list[int]:
-        """Returns the first row codes of foreign rows, as many as are shown."""
+        """Returns the first row codes of foreign rows, at most `shown`."""
         row_codes: list[int] = self._foreign.tolist()
         return row_codes

@@ -43,8 +43,8 @@ def _plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
 
 
 def fingerprints(table: pa.Table, printer: Fingerprinter, first_row: int) -> U64:
-    """Returns the hashes of a table of ids, (n, 2). Raises BadRequest, with the row, if an id is null, empty or too
-    long.
+    """Returns the hashes of an id table's rows, shape (n, 2). Raises BadRequest, with the row, if an id is null, empty
+    or too long.
     """
     # Joined columns are distinguished by their types as well, and here text and bytes are equal.
     parts = [column.combine_chunks().cast(pa.large_binary()) for column in table.columns]
@@ -59,8 +59,7 @@ def fingerprints(table: pa.Table, printer: Fingerprinter, first_row: int) -> U64
 
 
 def present(table: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Returns for each row of a table of ids whether it has one: no column is null, and not all are empty; bool
-    (n,)."""
+    """Returns for each row of an id table whether it has an id: no column is null, and not all are empty; bool (n,)."""
     whole, some = np.ones(len(table), np.bool_), np.zeros(len(table), np.bool_)
     for column in table.columns:
         sizes = pc.fill_null(pc.binary_length(column), -1).to_numpy()
@@ -70,7 +69,7 @@ def present(table: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 
 def text_of(row: dict[str, Any]) -> str | list[str]:
-    """Formats one id of a table of ids: its text, or one text per column; bytes that are not text as hex."""
+    """Formats one row of an id table: its text, or one text per column; bytes that are not text as hex."""
     shown = [_text(value) for value in row.values()]
     return shown[0] if len(shown) == 1 else shown
 

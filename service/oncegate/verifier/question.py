@@ -1,4 +1,4 @@
-"""Defines the subject of a comparison: an interrupted run resumes for the same one, and restarts for another."""
+"""Defines the subject of a comparison; an interrupted run resumes only for an unchanged subject."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -31,7 +31,7 @@ class VerifyQuestion:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Returns everything that must be unchanged to resume a run: the file's present state, and all names but the
+        """Returns everything that must be unchanged to resume a run: the file's current state, and all names but the
         gateway's.
         """
         status = self.input.stat()

@@ -1,4 +1,4 @@
-"""Sends missing rows of the input to the gateway by an ordinary produce, so that the ledger decides about each id.
+"""Sends missing input rows to the gateway as ordinary produce requests, so that the ledger decides about each id.
 
 A row that the ledger knows as written is not written again, even if the output lacks it; `refused` counts those. After
 an interruption the same rows are sent with the same token and call.
@@ -54,7 +54,7 @@ def repair(
 
 
 def pieces(table: pa.Table) -> Iterator[pa.Table]:
-    """Yields slices of the size of one request; the same rows are always divided the same way."""
+    """Yields request-sized slices; the same rows are always divided in the same way."""
     rows = max(1, len(table) * PIECE_BYTES // max(table.nbytes, 1))
     for start in range(0, len(table), rows):
         yield table.slice(start, rows)

@@ -1,4 +1,4 @@
-"""Sends the rows of files through a gateway again: known rows are dropped, missing rows are written.
+"""Sends the rows of files through a gateway again: skips rows whose ids are known, and writes missing rows.
 
 Nothing is kept between runs: only the ledger knows which rows were written, so a run may be interrupted and repeated.
 """
@@ -77,7 +77,7 @@ class ReplayCounts:
 
 @dataclass(frozen=True)
 class Order:
-    """The files to send, the topic and its dedup scope, and the columns of id and payload.
+    """The files to send, the topic and its dedup scope, and the id and payload columns.
 
     drops_conflicts: drop rows in conflict; else the first one ends the run.
     """
@@ -91,7 +91,9 @@ class Order:
 
 
 class Replay:
-    """Runs one order against one gateway. `counts` has the rows answered so far, even after an error."""
+    """Runs one replay order (files, topic, columns) against one gateway. `counts` has the rows answered so far, even
+    after an error.
+    """
 
     def __init__(self, order: Order, gateway: GatewayClient) -> None:
         self.counts = ReplayCounts()
@@ -100,7 +102,8 @@ class Replay:
         self._token, self._call = secrets.token_hex(16), 0
 
     def write(self, report_step: ReportStep) -> None:
-        """Sends all rows. Raises BadRequest for a file error or the first conflict, and the gateway's errors.
+        """Sends all rows of all files. Raises BadRequest for a file error or the first conflict, and the gateway's
+        errors.
 
         After an error, rows that are not in `counts` may be written or not; the next run finds out.
         """
@@ -117,7 +120,9 @@ class Replay:
                 row += len(piece)
 
     def knows_some(self, report_step: ReportStep) -> bool:
-        """Returns True if the ledger knows one of the rows, or if there are none. Stops at the first known row."""
+        """Returns True if the ledger knows at least one of the rows, or if there are no rows. Stops at the first known
+        row.
+        """
         rows = 0
         for *_, ids in self._batches(report_step, "rows looked up"):
             kinds = self._gateway.look_up(ids, self._order.id_set) & VERDICT_MASK

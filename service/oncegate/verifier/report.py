@@ -1,4 +1,4 @@
-"""The report of a comparison, for people and programs."""
+"""Defines the report of a comparison, for people and programs."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ class VerifyReport(msgspec.Struct, frozen=True):
 
     @property
     def lines(self) -> list[tuple[str, int, str]]:
-        """Returns name, number of ids and meaning of each kind."""
+        """Returns the name, the number of ids and the meaning of each kind."""
         return [(kind.name.lower(), self.ids[kind.name.lower()], MEANINGS[kind]) for kind in FindingKind]
 
 

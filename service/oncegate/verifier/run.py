@@ -1,4 +1,5 @@
-"""Runs a comparison: input and ledger, then the output, then the buckets one by one. Each step is saved.
+"""Runs a comparison in steps: reads the input with the ledger's answers, then the output, then compares each bucket.
+Each step is saved.
 
 The order makes the result correct while rows are still being written. The ledger is asked before the output is read to
 its end: an id that the ledger knew was written before, so if the output lacks it, it is missing. An output row that the
@@ -61,7 +62,7 @@ class ComparisonRun:
         self._keep_input(runs, row, "output")
 
     def read_output(self, output: Output) -> None:
-        """Hashes the ids of the output, partition by partition, up to the end that it had when this step began."""
+        """Hashes the ids of the output, partition by partition, up to its end as of the start of this step."""
         state = self._state
         if state.stage != "output":
             return

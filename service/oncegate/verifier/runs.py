@@ -1,4 +1,4 @@
-"""Rows of 24 bytes on disk, in runs sorted by bucket, so that one bucket can be compared in memory.
+"""Stores 24-byte rows on disk, in runs sorted by bucket, so that one bucket fits into memory.
 
 A row is uint64 (3): both words of the id's fingerprint, and its row code. Its bucket is the highest byte of the first
 word, so all rows of an id are in one bucket. A run is the rows flushed at once. NAME.rows has the rows of all runs;
@@ -22,10 +22,10 @@ _SHIFT = np.uint64(56)
 
 
 class SortedRuns:
-    """Appends runs to the files of one name in a folder, and reads them back bucket by bucket."""
+    """Appends sorted runs to a set of files in a folder, and reads them back bucket by bucket."""
 
     def __init__(self, folder: Path, name: str, count: int) -> None:
-        """Continues after `count` runs; truncates anything after them.
+        """Opens the files for appending after `count` runs; truncates everything after them.
 
         Raises BadRequest if there are fewer: the folder was changed.
         """

@@ -50,7 +50,7 @@ class RunState(msgspec.Struct):
 
     @property
     def has_begun(self) -> bool:
-        """Returns whether a step is saved that an interrupted run need not repeat."""
+        """Returns whether the saved state contains a completed step, which a resumed run skips."""
         return self.stage != "input" or self.input_runs > 0
 
 
@@ -100,7 +100,7 @@ def _read(path: Path, folder: Path, identity: dict[str, Any]) -> RunState:
 
 
 def save(folder: Path, state: RunState) -> None:
-    """Saves the state atomically: after a crash it is the old or the new one."""
+    """Saves the state atomically: after a crash, the file has the old or the new state."""
     fresh = folder / f"{_FILE}.new"
     with fresh.open("wb") as file:
         file.write(msgspec.json.encode(state))

@@ -33,7 +33,7 @@ def verify(
     progress: ReportStep,
     trusted: ssl.SSLContext | None = None,
 ) -> VerifyReport:
-    """Compares, and with `repairs` writes missing rows. Resumes an earlier run in the folder.
+    """Runs the comparison and, with `repairs`, writes missing rows. Resumes an earlier run in the folder.
 
     Removes the folder once the report is made. Raises OncegateError and OSError: progress is saved in the folder, and
     without any progress there is no folder.
@@ -73,7 +73,9 @@ def _output(question: VerifyQuestion, gateway: GatewayClient) -> Output:
 def _findings(
     question: VerifyQuestion, source: Input, output: Output, findings: Findings
 ) -> dict[str, list[IdFinding]]:
-    """Returns the first ids of each kind that is not OK: input ids by their rows, foreign ids read from the output."""
+    """Returns the first ids of each kind other than OK; reads input ids from the input, and foreign ids from the
+    output.
+    """
     rows = {kind: findings.first_rows(kind) for kind in _SHOWN if findings.counts[kind]}
     texts = _texts(question, source, {row for of_kind in rows.values() for row in of_kind})
     findings_by_kind = {

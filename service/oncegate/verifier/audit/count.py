@@ -1,4 +1,4 @@
-"""Counts the duplicates of rows, in one pass over them and one over their ids, sorted on disk.
+"""Counts duplicate rows in one pass over the rows and one over their ids, which are sorted on disk.
 
 A row has an id, and perhaps its time and the attempt and batch that wrote it; writers are numbers of 32 bits, hashes of
 their names. The temporary folder uses 24 bytes per row, and another 24 if rows have writers. A 256th of that is in
@@ -42,18 +42,18 @@ class AuditSource(Protocol):
 
     @property
     def total(self) -> int | None:
-        """Returns the number of rows; None if only reading them shows it."""
+        """Returns the number of rows; None if it is not known before reading."""
 
     @property
     def is_timed(self) -> bool:
-        """Returns whether rows have their time of writing."""
+        """Returns whether rows carry the time at which they were written."""
 
     @property
     def has_writers(self) -> bool:
         """Returns whether rows name their writer."""
 
     def rows(self) -> Iterator[AuditRows]:
-        """Yields all rows, each once."""
+        """Yields every row exactly once."""
 
 
 # Called with the name of a step, the amount done, and the total.
@@ -63,7 +63,9 @@ _KEY_BYTES = 32
 
 
 def count(source: AuditSource, report_step: ReportStep) -> AuditCounts:
-    """Reads all rows of a source and counts. Raises the source's errors, and BadRequest if an id is too long."""
+    """Reads all rows of a source and counts their ids and duplicates by cause. Raises the source's errors, and
+    BadRequest if an id is too long.
+    """
     with tempfile.TemporaryDirectory(prefix="oncegate-audit-") as folder:
         counting = _Counting(source, Path(folder))
         for rows in source.rows():
@@ -77,7 +79,7 @@ def count(source: AuditSource, report_step: ReportStep) -> AuditCounts:
 
 
 class _Counting:
-    """The rows' ids and times, and separately, in the same order, their writers."""
+    """The ids and times of rows and, in separate files in the same order, their writers."""
 
     def __init__(self, source: AuditSource, folder: Path) -> None:
         self.counts = AuditCounts()
@@ -109,7 +111,7 @@ class _Counting:
             self._writers.flush()
 
     def compare(self, bucket: int) -> None:
-        """Counts the ids of one bucket, which has all rows of each of its ids."""
+        """Counts the ids of one bucket; all rows of an id are in the same bucket."""
         rows = self._times.load(bucket)
         if not len(rows):
             return
@@ -160,7 +162,7 @@ def _within(ms: I64, most_ms: int) -> int:
 
 
 def _same(left: U64, other: U64) -> I64:
-    """Compares pairs of numbers: 0 different, 1 equal, 2 unknown."""
+    """Compares numbers pairwise; returns 0 for different, 1 for equal, 2 for unknown."""
     return np.where((left == 0) | (other == 0), 2, left == other).astype(np.int64)
 
 
@@ -169,7 +171,7 @@ _KEPT = 65_536
 
 
 def numbers_of(names: Iterable[Any]) -> U32:
-    """Returns a number for each name (text, bytes or number), uint32 (n,); 0 for none.
+    """Returns a hash of each name (text, bytes or number), uint32 (n,); 0 for a missing name.
 
     Two of n names collide by accident with a probability of n^2 / 2^33; then a copy counts under the wrong cause.
     """

@@ -1,4 +1,4 @@
-"""Defines the result of an audit: counts."""
+"""Defines the result of an audit, which consists of counts."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -35,7 +35,7 @@ CAUSES: dict[tuple[bool | None, bool | None], Cause] = {
 
 @dataclass
 class AuditCounts:
-    """Counts over the rows.
+    """The counts over all audited rows.
 
     rows: all rows read.
     without_id: rows with a null or empty id.
@@ -59,7 +59,7 @@ class AuditCounts:
 
     @property
     def duplicates(self) -> int:
-        """Returns the number of rows beyond the first of their id."""
+        """Returns the number of duplicate rows: all but the first of each id."""
         return self.rows - self.without_id - self.ids
 
     @property

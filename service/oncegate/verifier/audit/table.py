@@ -28,7 +28,7 @@ class TableRows:
     is_timed: bool
 
     def __init__(self, path: Path, ids: Sequence[str], time: str, attempt: str, batch: str) -> None:
-        """Raises BadRequest if there is no such file, or none of a supported kind, or one lacks a column."""
+        """Raises BadRequest if the file does not exist, no file has a supported format, or a file lacks a column."""
         self._inputs = inputs_of(path, "the table")
         named = {"--id-col": [*ids], "--time-col": [time], "--attempt": [attempt], "--batch": [batch]}
         for option, names in named.items():
@@ -39,12 +39,12 @@ class TableRows:
 
     @property
     def total(self) -> int | None:
-        """Returns the number of rows, if the files state it."""
+        """Returns the number of rows if the files record it."""
         counts = [source.rows for source in self._inputs]
         return None if None in counts else sum(count for count in counts if count is not None)
 
     def rows(self) -> Iterator[AuditRows]:
-        """Yields all rows. Raises BadRequest if a column is missing or has an unsupported type."""
+        """Yields all rows of the files. Raises BadRequest if a column is missing or has an unsupported type."""
         named = [name for name in (self._time, self._attempt, self._batch) if name]
         for source in self._inputs:
             for _, table in source.batches(columns=list(dict.fromkeys([*self._ids, *named]))):
@@ -57,7 +57,7 @@ class TableRows:
 
 
 def _times_of_text(column: pa.ChunkedArray, name: str) -> I64:
-    """Parses whole milliseconds, or a date or time in ISO 8601, in UTC without an offset; empty is 0. Raises
+    """Parses integer milliseconds, or an ISO 8601 date or time (UTC if it has no offset); empty text is 0. Raises
     BadRequest.
     """
     null = pa.scalar(None, pa.string())
@@ -92,7 +92,7 @@ def _times(table: pa.Table, name: str) -> I64:
 
 
 class TopicRows:
-    """Reads a topic from its first record to the end that it had when reading began; an `AuditSource`.
+    """Reads a topic from its first record to its end as of the start of reading; an `AuditSource`.
 
     attempt, batch: headers of records, "" for none.
     """

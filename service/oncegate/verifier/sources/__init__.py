@@ -1,1 +1,1 @@
-"""Sources of rows: the input file, a topic of the gateway or of Kafka; and the client of the gateway."""
+"""Sources of rows (input file, gateway topic, Kafka topic), and the gateway client."""

@@ -23,7 +23,7 @@ _UNREADABLE = (EOFError, ValueError, TypeError, IndexError, KeyError, OverflowEr
 
 
 def reader_of(schema: RegisteredText, number: int, names: Sequence[str]) -> ReadIds:
-    """Returns a reader of the fields with these names. Raises BadRequest if the schema is no record, or a field is
+    """Returns a reader for the fields with the given names. Raises BadRequest if the schema is no record, or a field is
     missing or cannot be an id.
     """
     written, named = _parsed(schema, number)
@@ -60,7 +60,7 @@ def _branches(kind: Any) -> list[Any]:
 
 
 def _field(record: dict[str, Any], named: dict[str, Any], name: str, number: int) -> dict[str, Any]:
-    """Returns a field of the record with its type in full. A UUID in text form is read as its text."""
+    """Returns a field of the record with its type resolved. A UUID in text form is read as its text."""
     fields = {field["name"]: field for field in record["fields"]}
     if name not in fields:
         raise BadRequest(f"schema {number} has no field {name}: it has {', '.join(fields)[:200]}")

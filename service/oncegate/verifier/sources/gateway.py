@@ -1,4 +1,4 @@
-"""Calls a running gateway: looks up ids, reads rows of topics, and writes rows.
+"""Calls a running gateway to look up ids, read rows of topics, and write rows.
 
 Each call may be repeated: look-ups and reads change nothing, and a produce keeps its token and call.
 """
@@ -68,13 +68,13 @@ class GatewayClient:
         return _verdicts(body, len(ids))
 
     def topic(self, name: str) -> list[tuple[int, int]]:
-        """Returns for each partition the first offset kept and the end offset."""
+        """Returns the first retained offset and the end offset of each partition."""
         _, body = self._call("GET", f"/topics/{quote(name, safe='')}", {"Accept": _JSON})
         description = json.loads(body)
         return list(zip(description["low_offsets"], description["high_offsets"], strict=True))
 
     def schema(self, topic: str) -> pa.Schema | None:
-        """Returns the types of a topic's columns; None if there is no such topic, or nothing was written to it yet."""
+        """Returns the column types of a topic; None if the topic does not exist or is still empty."""
         try:
             _, body = self._call("GET", f"/topics/{quote(topic, safe='')}", {"Accept": _JSON})
         except TopicUnknown:
@@ -83,7 +83,7 @@ class GatewayClient:
         return None if encoded is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(encoded)))
 
     def fetch(self, topic: str, partition: int, offset: int, rows: int, columns: list[str]) -> tuple[pa.Table, int]:
-        """Returns rows of a partition from an offset on, at most `rows`, and the offset to read next."""
+        """Returns up to `rows` rows of a partition, starting at an offset, and the offset to read next."""
         query = urlencode({"offset": offset, "max_rows": rows, "columns": ",".join(columns)})
         path = f"/topics/{quote(topic, safe='')}/partitions/{partition}/records?{query}"
         headers, body = self._call("GET", path, {"Accept": _ARROW})

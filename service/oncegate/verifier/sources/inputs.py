@@ -1,4 +1,4 @@
-"""Reads an input file in batches, from any row on: Parquet, Arrow, CSV or NDJSON.
+"""Reads a Parquet, Arrow, CSV or NDJSON input file in batches, starting at any row.
 
 Rows are numbered from 0 in the order of the file, without CSV's header.
 """
@@ -37,7 +37,7 @@ KINDS = {
 
 
 def inputs_of(path: Path, shown: str) -> list["Input"]:
-    """Opens one file, or all files of these kinds below a folder, in the order of their paths.
+    """Opens one file, or all files with a supported format below a folder, in path order.
 
     Raises BadRequest if there is no such file, or no file of a supported kind below the folder.
     """
@@ -68,7 +68,7 @@ class Input:
         self._kind = KINDS[path.suffix.lower()]
 
     def typed(self, schema: pa.Schema | None) -> "Input":
-        """Returns the same file, read with the types of a topic; None: nothing was written to it yet."""
+        """Returns the same file, to be read with a topic's column types (None if the topic is still empty)."""
         return Input(self._path, self._shown, schema)
 
     @property
@@ -77,12 +77,12 @@ class Input:
 
     @property
     def rows(self) -> int | None:
-        """Returns the number of rows, if the file states it; else None."""
+        """Returns the number of rows if the file records it; otherwise None."""
         return pa.parquet.ParquetFile(self._path).metadata.num_rows if self._kind == "parquet" else None
 
     def check(self, names: Sequence[str], option: str) -> None:
-        """Checks the names of its columns; for NDJSON in its first rows. Raises BadRequest if one is missing or it is
-        damaged.
+        """Checks the column names of the file; for NDJSON, of its first rows. Raises BadRequest if one is missing or it
+        is damaged.
         """
         try:
             check_present(names, self._names(), option)
@@ -100,7 +100,7 @@ class Input:
         return next((table.column_names for table in self._arrow()), [])
 
     def batches(self, first_row: int = 0, columns: Sequence[str] | None = None) -> Iterator[tuple[int, pa.Table]]:
-        """Yields tables of at most BATCH_ROWS rows from a row on, each with the number of its first row.
+        """Yields tables of at most BATCH_ROWS rows, starting at a row, each with the number of its first row.
 
         columns: read only these; of NDJSON without a topic, numbers as their text. None: whole rows.
 
@@ -169,7 +169,7 @@ class Input:
         return of_csv(column, self._schema.field(name)) if self._schema is not None and is_typed else column
 
     def _csv_line(self, row: int) -> int:
-        """Returns the line on which a row ends: a value may contain line breaks, and empty lines are not rows."""
+        """Returns the line on which a row ends; values may contain line breaks, and empty lines are not rows."""
         with self._path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file)
             for number, _ in enumerate(filter(None, reader)):
@@ -199,7 +199,7 @@ class Input:
         )
 
     def _lines(self, is_typed: bool) -> Iterator[tuple[list[int], list[dict[str, Any]]]]:
-        """Yields up to BATCH_ROWS records at a time, each with its line number from 1 on; empty lines are skipped."""
+        """Yields up to BATCH_ROWS records at a time, each with its 1-based line number; skips empty lines."""
         with self._path.open("rb") as file:
             there = ((number, line) for number, line in enumerate(file, 1) if line.strip())
             while some := list(islice(there, BATCH_ROWS)):

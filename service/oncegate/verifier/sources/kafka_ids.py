@@ -1,4 +1,4 @@
-"""Extracts the ids of Kafka's records: from the key, a header, or members, columns or fields of the value.
+"""Extracts ids from Kafka records: from the key, a header, or members, columns or fields of the value.
 
     key     header:NAME     json:NAME[,NAME]     arrow:NAME[,NAME]     avro:NAME[,NAME]     protobuf:NAME[,NAME]
 
@@ -119,7 +119,7 @@ def _of_arrow(text: str) -> IdsOf:
 
 
 def _row(value: bytes | None, names: list[str]) -> pa.Table | None:
-    """Returns the ids of an IPC stream of one row, as bytes; None if it is not one, or lacks a column."""
+    """Returns the ids of a one-row IPC stream as bytes; None if the value is not such a stream, or lacks a column."""
     try:
         table = as_ids(pa.ipc.open_stream(value or b"").read_all(), names)
     except (pa.ArrowException, OSError, BadRequest):

@@ -1,4 +1,4 @@
-"""Reads a Kafka topic at isolation level `read_committed`, up to the end that it had when reading began.
+"""Reads a Kafka topic at isolation level `read_committed`, up to its end as of the start of reading.
 
 aiokafka makes an object per record; afterwards ids are arrays. Its consumer runs only during calls.
 """
@@ -56,7 +56,9 @@ class KafkaTopic:
         self._consumer: Any = None
 
     def bounds(self) -> Bounds:
-        """Returns the bounds of committed records. Raises NotFound if the topic does not exist or no broker answers."""
+        """Returns the offset bounds of committed records. Raises NotFound if the topic does not exist or no broker
+        answers.
+        """
         return checked(self._run(self._bounds()))
 
     async def _bounds(self) -> Bounds:

@@ -1,4 +1,4 @@
-"""Reads the output: a topic of the gateway itself, partition by partition, up to the end it had when reading began."""
+"""Reads a topic in the gateway's own ledger as the output, by partition, up to its end as of the start of reading."""
 
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
@@ -16,7 +16,7 @@ Bounds = list[tuple[int, int]]
 
 
 class OutputPart(NamedTuple):
-    """Rows of one partition. ids: text or bytes, null for a row without one; offsets: int64 (n,)."""
+    """Some rows of one partition. ids: text or bytes, null for a row without one; offsets: int64 (n,)."""
 
     ids: pa.Table
     offsets: I64
@@ -33,11 +33,13 @@ class Output(Protocol):
         """Yields the rows from `first` to before `end`, in order, each once."""
 
     def close(self) -> None:
-        """Closes its connections."""
+        """Closes the output's connections."""
 
 
 def checked(bounds: Bounds) -> Bounds:
-    """Returns the bounds. Raises TooLarge if there are more partitions than row codes can hold."""
+    """Returns the offset bounds of each partition. Raises TooLarge if there are more partitions than row codes can
+    hold.
+    """
     if len(bounds) > PARTITIONS_MAX:
         raise TooLarge(f"the topic has {len(bounds)} partitions; at most {PARTITIONS_MAX} can be compared")
     return bounds

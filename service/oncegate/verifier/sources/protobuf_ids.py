@@ -30,7 +30,7 @@ _Ids = Callable[[bytes], list[object]]
 
 
 def reader_of(schema: RegisteredText, number: int, names: Sequence[str]) -> ReadIds:
-    """Returns a reader of the fields with these names, for any message of the file that a value names.
+    """Returns a reader for the fields with the given names, in whichever message of the schema file a value contains.
 
     Raises BadRequest if the schema is invalid. The reader raises it for a message in which a field is missing or cannot
     be an id. A field that is not set is null, if it tracks presence.
@@ -54,7 +54,7 @@ def reader_of(schema: RegisteredText, number: int, names: Sequence[str]) -> Read
 
 
 def _file(schema: RegisteredText, number: int) -> tuple[FileDescriptorProto, Any]:
-    """Returns the schema's file, and a pool with it and everything that it imports."""
+    """Returns the schema's file descriptor, and a pool that contains the file and all its imports."""
     pool, references = descriptor_pool.DescriptorPool(), dict(schema.references)
     try:
         for name, text in references.items():
@@ -83,8 +83,7 @@ def _add(pool: Any, file: FileDescriptorProto, references: dict[str, str]) -> No
 
 
 def _name_of(file: FileDescriptorProto, indexes: Sequence[int]) -> str | None:
-    """Returns the message at an index path in its file: its index, and those of nested messages; None if there is
-    none."""
+    """Returns the message at an index path (a top-level index, then nested ones) of a file; None if there is none."""
     messages: Sequence[DescriptorProto] = file.message_type
     names = [file.package] if file.package else []
     for index in indexes:

@@ -1,4 +1,4 @@
-"""Fetches from a schema registry the schemas of Kafka's values, with confluent-kafka's client.
+"""Fetches the schemas of Kafka values from a schema registry, with confluent-kafka's client.
 
 A registry that does not answer at the beginning is probably misspelt and is not waited for. Later it is tried for half
 a minute.
@@ -34,14 +34,14 @@ _NO_SCHEMA, _UNAUTHORIZED, _FORBIDDEN, _SERVER_ERROR = 40403, 401, 403, 500
 
 
 class RegisteredText(NamedTuple):
-    """A schema: its text, and its references by name, each after its own references."""
+    """A schema: its text and its referenced schemas by name, in dependency order."""
 
     text: str
     references: tuple[tuple[str, str], ...]
 
 
 class Registry:
-    """Fetches schemas of one kind, AVRO or PROTOBUF, by number."""
+    """Fetches schemas of one kind, AVRO or PROTOBUF, by schema id."""
 
     def __init__(self, url: str, ca: Path | None, kind: str) -> None:
         """Requests a schema that does not exist, so that a wrong address is reported at once.
@@ -69,7 +69,7 @@ class Registry:
             raise NotFound(f"no schema registry answers at {self._url} ({error}); name it with --registry") from error
 
     def schema(self, number: int) -> RegisteredText:
-        """Returns the schema with a number, and everything that it refers to.
+        """Returns the schema with a schema id, and all schemas that it references.
 
         Raises BadRequest if there is none or it is of another kind, and NotFound if the registry is unreachable.
         """
@@ -83,7 +83,7 @@ class Registry:
             return RegisteredText(schema.schema_str or "", tuple(references.items()))
 
     def _gather(self, schema: Schema, texts: dict[str, str], seen: set[tuple[str, int]]) -> None:
-        """Adds everything that a schema refers to, each after its own references."""
+        """Adds all schemas that a schema references, in dependency order."""
         for reference in schema.references or []:
             version = str(reference.subject), int(reference.version or 0)
             if version in seen:

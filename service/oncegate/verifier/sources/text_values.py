@@ -58,7 +58,7 @@ def typed_records(records: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Ta
 
 
 def columns_of(records: Sequence[dict[str, Any]], fields: Sequence[pa.Field]) -> pa.Table:
-    """Returns these columns of records; a missing member is null. Raises UnfitText."""
+    """Returns the requested columns of records; a missing member is null. Raises UnfitText."""
     columns = []
     for field in fields:
         values = [record.get(field.name) for record in records]
@@ -115,7 +115,7 @@ def of_csv(column: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _numbers(column: pa.Array, field: pa.Field) -> pa.Array:
-    """Converts a column by Arrow if possible, else value by value. Raises UnfitText."""
+    """Converts a column with Arrow if possible, otherwise value by value. Raises UnfitText."""
     try:
         made = column.cast(field.type)
         differs = np.flatnonzero(pc.fill_null(pc.not_equal(made.cast(pa.string()), column), False).to_numpy(False))
