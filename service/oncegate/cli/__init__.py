@@ -52,7 +52,7 @@ def let_paragraphs_flow(app: typer.Typer) -> None:
 
 
 class _Commands(UserDict[str, Any]):
-    """Maps each verb to its command, whose module is imported and which is built on look-up."""
+    """Maps each verb to its command; imports the module and builds the command on first look-up."""
 
     def __getitem__(self, name: str) -> Any:
         module, _, function = super().__getitem__(name).partition(":")
@@ -67,7 +67,7 @@ class _Commands(UserDict[str, Any]):
 
 
 class _Group(TyperGroup):
-    """The group of the verbs in VERBS."""
+    """The command group of the verbs listed in VERBS."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)

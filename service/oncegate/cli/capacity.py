@@ -111,7 +111,7 @@ class Sizes:
 
 
 def sizes(work: Work) -> Sizes:
-    """Computes the maximum needs of `work`.
+    """Computes the maximum resource needs of the load `work`.
 
     Raises ValueError if names or ranges are negative, or another number is not positive.
     """
@@ -162,7 +162,7 @@ def table_bytes(ids: int) -> int:
 
 
 def results_kept(work: Work, hot_ids: int) -> float:
-    """Returns the number of results kept: one for each claim with ids in memory, within the budget.
+    """Returns the number of claim results kept: one per claim with ids in memory, within the memory budget.
 
     The claim's row is kept as long, since no other claim may reuse it.
     """
@@ -172,7 +172,7 @@ def results_kept(work: Work, hot_ids: int) -> float:
 
 
 def kept_bytes(work: Work) -> int:
-    """Returns the size of the names and ranges in a snapshot, in bytes."""
+    """Returns the size in bytes of the names and ranges in a snapshot."""
     names = work.names * NAME_BYTES + min(work.names, LAST_NAMES_MAX) * LAST_NAME_SAVED_BYTES
     return math.ceil(names) + work.ranges * RANGE_BYTES
 
@@ -192,7 +192,7 @@ def held_s(work: Work) -> float:
 
 
 def entry_bytes(batch: int, clients: int, digest_bytes: int = 0, result_bytes: int = 0) -> float:
-    """Returns the disk used by one id's claim and completion, in bytes.
+    """Returns the disk space in bytes used by the claim and completion of one id.
 
     The entries of one append share a frame, padded to whole blocks. An append holds the entries of all clients; a claim
     and its completion are in different appends.

@@ -131,7 +131,7 @@ async def _index_of(batches: Any, key: bytes, ledger: bytes) -> "ShardIndex":
 
 
 def _check(index: "ShardIndex", ids_only: bool, without_open: bool) -> None:
-    """Raises BadRequest for content that a file of ids would omit without permission."""
+    """Raises BadRequest for content that an id file cannot hold, unless its omission is permitted."""
     others = {kind: count for kind, count in index.held().items() if kind != "ids"}
     if others and not ids_only:
         listed = ", ".join(f"{count} {kind}" for kind, count in others.items())

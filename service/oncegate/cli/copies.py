@@ -1,4 +1,4 @@
-"""Defines `oncegate backup` and `oncegate restore`: copies of a data folder."""
+"""Defines `oncegate backup` and `oncegate restore`, which copy a data folder."""
 
 import sys
 from pathlib import Path

@@ -57,7 +57,7 @@ def drain(
 
 
 def _waited(state: dict[str, Any], wait_ms: int, gateway: RunningGateway) -> dict[str, Any]:
-    """Polls until no claim is open or the time is over. Returns the last answer."""
+    """Polls until no claim is open or the timeout expires. Returns the last answer."""
     clock, first = SystemClock(), _open_claims(state)
     until_ms = clock.monotonic_ms() + wait_ms
     with steps() as moved:

@@ -33,7 +33,7 @@ def explain(
 
 
 def _lines(answer: dict[str, Any]) -> list[str]:
-    """Returns one line for each known fact."""
+    """Returns one line for each fact known about the id."""
     lines = [_STATES[answer["state"]], f'looked for in the set "{answer["id_set"]}"']
     if "claim" in answer:
         lines.append(f"claim {answer['claim']} of attempt {answer['token']}, call {answer['call']}")

@@ -80,7 +80,9 @@ def plan(
 def _needs(
     ledger: str, namespaces: Sequence[str], principal: str | None, topics: Sequence[str], writer: str | None
 ) -> tuple["Needs", Any]:
-    """Returns the needs and the parsed address. Raises BadRequest if the URL is not Kafka's or the extra is missing."""
+    """Returns what the gateway needs on the brokers, and the parsed address. Raises BadRequest if the URL is not
+    Kafka's or the extra is missing.
+    """
     from oncegate.ledgers import parse_url
     from oncegate.ledgers.url_options import without_passwords
 

@@ -1,4 +1,6 @@
-"""`oncegate keys add`, `list` and `revoke`. A running gateway reads the changed file within a second."""
+"""Defines the verbs `oncegate keys add`, `list` and `revoke`. A running gateway reads the changed file within a
+second.
+"""
 
 import fcntl
 import sys
@@ -83,7 +85,7 @@ def revoke(key_id: str, file: KeysFileOption = Path("keys.json")) -> None:
 
 @contextmanager
 def _changing(file: Path) -> Iterator[dict[str, keys.ApiKey]]:
-    """Locks the file of keys and yields its keys, so that concurrent additions lose none."""
+    """Locks the key file and yields its keys, so that no concurrent change is lost."""
     with _refusing(), file.with_name(file.name + ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield keys.read(file) if file.exists() else {}

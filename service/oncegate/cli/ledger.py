@@ -1,4 +1,4 @@
-"""`oncegate init`, `oncegate ledger dump` and `oncegate ledger accept`, which work on a data folder."""
+"""Defines `oncegate init`, `oncegate ledger dump` and `oncegate ledger accept`, which work on a data folder."""
 
 import sys
 from collections.abc import Iterable
@@ -74,7 +74,7 @@ def dump(
 
 
 def _checked(items: "Iterable[Item]") -> "Iterable[Item]":
-    """Yields the items. Raises LedgerDamaged after the last one if that is damage."""
+    """Yields the items of a ledger. Raises LedgerDamaged after the last one if that is damage."""
     for item in items:
         yield item
         if item.kind == "DAMAGED":
@@ -88,7 +88,7 @@ def _plain(value: object) -> object:
 
 
 def _show(namespace: str, items: "Iterable[Item]") -> None:
-    """Prints a table of the items, even if the last one is damage."""
+    """Prints a table of the items, even if the last item reports damage."""
     table = Table("position", "kind", "fields", title=f"ledger of namespace {namespace}")
     try:
         for item in items:

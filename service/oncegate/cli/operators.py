@@ -24,7 +24,7 @@ from oncegate.core.errors import BadRequest
 
 
 class Resolution(StrEnum):
-    """The operator's finding: whether it was written."""
+    """The operator's finding: whether the leftover was written."""
 
     DONE = "done"
     NOT_DONE = "not-done"

@@ -1,4 +1,4 @@
-"""Options that verbs share: the operator and the reason, the output format, the data."""
+"""Defines options that several verbs share: operator and reason, output format, data."""
 
 import getpass
 import inspect
@@ -48,7 +48,7 @@ IdSetOption = Annotated[str | None, typer.Option(help="The set of the ids: for p
 
 
 def declare(verb: Callable[..., None], parameters: Iterable[inspect.Parameter]) -> Callable[..., None]:
-    """Gives a verb the signature and the annotations from which Typer reads its options, and returns it."""
+    """Sets the signature and annotations from which Typer derives a verb's options; returns the verb."""
     signature = inspect.Signature(list(parameters))
     verb.__signature__ = signature  # type: ignore[attr-defined]
     verb.__annotations__ = {name: parameter.annotation for name, parameter in signature.parameters.items()}
@@ -56,12 +56,12 @@ def declare(verb: Callable[..., None], parameters: Iterable[inspect.Parameter]) 
 
 
 def note(reason: str, who: str | None) -> dict[str, str]:
-    """Returns the operator and the reason in the form of a request."""
+    """Returns the operator and the reason as members of a request."""
     return {"why": reason, "who": _user() if who is None else who}
 
 
 def _user() -> str:
-    """Returns the logged-in user; the user's number if the machine has no name for it, as in a container."""
+    """Returns the logged-in user's name, or the user id if it has no name, as in a container."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

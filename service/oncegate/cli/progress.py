@@ -42,7 +42,7 @@ def counted(shown: str, *folders: Path, times: int) -> "Iterator[Disk]":
 
 @contextmanager
 def steps() -> Iterator[Callable[[str, int, int | None], None]]:
-    """Yields a function that updates a bar: it takes the name of a step, the amount done and the total, if known."""
+    """Yields a function that updates a bar, given a step's name, the amount done and the total (if known)."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
@@ -57,7 +57,7 @@ def steps() -> Iterator[Callable[[str, int, int | None], None]]:
 
 
 def _size_bytes(folder: Path) -> int:
-    """Returns the total size of the files in a folder; skips files that disappear meanwhile."""
+    """Returns the total size of the files in a folder; skips files that disappear in the meantime."""
     sizes = 0
     for path in folder.rglob("*"):
         try:

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """Turns expected errors into one line on stderr and status 1; a bug keeps its traceback.
+    """Prints expected errors as one line on stderr and exits with status 1; unexpected errors keep their traceback.
 
     A closed output pipe ends the verb silently, with the status of a process killed by SIGPIPE.
     """

@@ -1,4 +1,4 @@
-"""Defines the verb `oncegate replay`, which sends the input of a dead job through a running gateway again."""
+"""Defines the verb `oncegate replay`, which resends the input of a dead job through a running gateway."""
 
 import base64
 import json
@@ -32,7 +32,7 @@ Ran = TypeVar("Ran")
 
 
 class OnConflict(StrEnum):
-    """The treatment of rows whose id is written with another payload."""
+    """The treatment of rows whose id was written with a different payload."""
 
     FAIL = "fail"
     DROP = "drop"
@@ -104,7 +104,7 @@ def replay(
 def _order(
     source: Path, topic: str, id_col: list[str], digest_col: list[str], id_set: str | None, on_conflict: OnConflict
 ) -> "Order":
-    """Returns the order to replay. Raises BadRequest unless every file has the named columns."""
+    """Builds the replay order: files, topic and columns. Raises BadRequest unless every file has the named columns."""
     from oncegate.verifier.replay import Order
     from oncegate.verifier.sources.inputs import inputs_of
 
@@ -117,7 +117,7 @@ def _order(
 
 
 def _with_schema(order: "Order", gateway: RunningGateway) -> "Order":
-    """Returns the order, with its files read in the topic's types.
+    """Returns the order with its files read in the topic's column types.
 
     Raises OncegateError if the topic does not exist, or the namespace is in shadow mode, which drops no row.
     """
@@ -132,7 +132,7 @@ def _with_schema(order: "Order", gateway: RunningGateway) -> "Order":
 
 
 def _check_known(run: "Replay", order: "Order", namespace: str) -> None:
-    """Raises BadRequest if none of the rows is known."""
+    """Raises BadRequest if the ledger knows none of the rows."""
     if not _with_bar(run, True, run.knows_some):
         raise BadRequest(
             f"none of the rows is known in the set {order.id_set!r} of namespace {namespace}, and nothing was written: "
@@ -142,7 +142,7 @@ def _check_known(run: "Replay", order: "Order", namespace: str) -> None:
 
 
 def _with_bar(run: "Replay", dry_run: bool, step: Callable[["ReportStep"], Ran]) -> Ran:
-    """Runs a step with its bar. Raises OncegateError with the cause and the progress so far."""
+    """Runs a step with a progress bar. Raises OncegateError with the cause and the progress so far."""
     try:
         with steps() as report_step:
             return step(report_step)
@@ -156,7 +156,7 @@ def _with_bar(run: "Replay", dry_run: bool, step: Callable[["ReportStep"], Ran])
 
 
 def _lines(counts: "ReplayCounts", dry_run: bool) -> list[str]:
-    """Returns the counts in words, with a line for each kind of row that needs attention."""
+    """Formats the counts for people, with a line for each kind of row that needs attention."""
     if dry_run:
         first = f"{counts.rows} rows read: {counts.written} would be written, {counts.duplicates} are duplicates"
         lines = [f"{first}; whether contents differ is not looked at"]

@@ -1,4 +1,4 @@
-"""Sends the requests of verbs to a running gateway, and declares the options for its address and certificates."""
+"""Sends verbs' requests to a running gateway, and declares the options for its address and certificates."""
 
 import http.client
 import inspect
@@ -123,7 +123,7 @@ HERE = RunningGateway()
 
 
 def asking(verb: Callable[..., None], of_namespace: bool = True) -> Callable[..., None]:
-    """Replaces a verb's parameter `gateway` by the options of a gateway, and prints its errors as one line.
+    """Replaces a verb's parameter `gateway` with the gateway options, and prints its errors as one line.
 
     --url and --namespace take the place of `gateway`; --ca and --certificate come last. Without `of_namespace` no
     --namespace is added: the verb needs none, or declares its own.
@@ -153,7 +153,7 @@ def _not_there(url: str, reason: object) -> NotFound:
 
 
 def _problem(error: urllib.error.HTTPError) -> tuple[str, str]:
-    """Returns the detail and the code of the gateway's problem document; the status for any other response."""
+    """Returns the detail and code of the gateway's problem document, or the HTTP status of any other response."""
     with error:
         try:
             problem = json.loads(error.read())

@@ -1,4 +1,4 @@
-"""`oncegate serve` and its flags, and `oncegate config`, which shows the effective settings."""
+"""Defines `oncegate serve` and its flags, and `oncegate config`, which shows the effective settings."""
 
 import asyncio
 import inspect
@@ -80,7 +80,7 @@ def serve_flags(
     tls_key: TlsKeyOption = None,
     tls_client_ca: TlsClientCaOption = None,
 ) -> tuple[Path | None, dict[str, Any]]:
-    """Returns the settings file, and the other flags as settings; None: not given.
+    """Returns the settings file, and the other flags as settings; None for a flag that is not given.
 
     Raises SettingsError if both --data and --ledger were given.
     """
@@ -93,7 +93,7 @@ def serve_flags(
 
 
 def taking_serve_flags(verb: Callable[..., None]) -> Callable[..., None]:
-    """Gives a verb the flags of `serve`, before its own; the verb is called with all of them by name.
+    """Adds the flags of `serve` before a verb's own; the verb receives all flags by name.
 
     The verb passes its `flags` to `serve_flags`.
     """
@@ -144,7 +144,7 @@ def serve(**flags: Any) -> None:
 
 
 def _keep_kernels(ledger: str, log: "structlog.typing.FilteringBoundLogger") -> None:
-    """Chooses a folder for compiled kernels, next to the data if there is no other; logs a warning if there is none."""
+    """Chooses a folder for compiled kernels, next to the data if numba has none; logs a warning if none is writable."""
     from oncegate.ledgers import parse_url
     from oncegate.runtime.kernel_cache import keep_kernels
 

@@ -79,7 +79,7 @@ def _sizes(work: "Work") -> "Sizes":
 
 
 def seconds(text: str) -> float:
-    """Parses a horizon to seconds. Raises SettingsError if it is invalid."""
+    """Parses a retention of ids to seconds. Raises SettingsError if it is invalid."""
     match = _HORIZON.fullmatch(text.strip())
     if match is None or not float(match[1]):
         raise SettingsError(f"horizon {text!r}: a number and s, m, h, d or y are wanted, as in 30d")
@@ -102,7 +102,7 @@ def _filter_bytes(fpr: float) -> float:
 
 
 def members(sizes: "Sizes") -> dict[str, Any]:
-    """Returns the JSON object: every part and every total."""
+    """Returns the estimate as a JSON object, with every part and every total."""
     return {
         "ids": sizes.ids,
         "hot_ids": sizes.hot_ids,

@@ -1,4 +1,4 @@
-"""Tables for people: cells are never truncated, neither on a narrow terminal nor in a pipe."""
+"""Builds tables whose cells are never truncated, neither on a narrow terminal nor in a pipe."""
 
 from typing import Literal
 

@@ -101,7 +101,9 @@ def verify(
 
 
 def verify_ledger(data: Path, witness: str | None, namespace: str | None, as_json: bool) -> None:
-    """Prints a line for each ledger of the data folder, or of one namespace; status 1 if one of them is damaged."""
+    """Prints a line for each ledger of the data folder, or of one namespace; exits with status 1 if any ledger is
+    damaged.
+    """
     from oncegate.ledgers import log
 
     with refusing(), counted("verifying", data, times=2) as disk:
@@ -115,7 +117,7 @@ def verify_ledger(data: Path, witness: str | None, namespace: str | None, as_jso
 
 
 def _rebuild(ledger: "VerifiedLedger") -> None:
-    """Raises LedgerDamaged or KeyMismatch unless the entries form an index."""
+    """Raises LedgerDamaged or KeyMismatch unless an index can be rebuilt from the entries."""
     # Imported here: the import of numba takes a second.
     from oncegate.engine.commit.marks import Marks
     from oncegate.engine.recovery.replay import replay

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class VerifyOptions(NamedTuple):
-    """The options of a comparison, as given."""
+    """The options of a comparison, as given on the command line."""
 
     against: str | None
     given: Path | None
@@ -42,7 +42,7 @@ class VerifyOptions(NamedTuple):
 
     @property
     def more_than_an_address(self) -> bool:
-        """Returns whether an option was given that has an effect only with --against."""
+        """Returns whether any option was given that requires --against."""
         options = (
             self.given,
             self.id_col,
@@ -57,7 +57,7 @@ class VerifyOptions(NamedTuple):
 
 
 def verify_topic(options: VerifyOptions, as_json: bool, trusted: ssl.SSLContext | None = None) -> None:
-    """Compares and prints the report; exits with status 1 unless everything is OK.
+    """Runs the comparison and prints the report; exits with status 1 unless everything is OK.
 
     `trusted`: TLS context of an https address. Raises BadRequest for options that do not fit together.
     """
@@ -118,7 +118,7 @@ def _show(question: "VerifyQuestion", report: "VerifyReport") -> None:
 
 
 def _remarks(report: "VerifyReport") -> list[str]:
-    """Returns further remarks, a line each."""
+    """Returns remarks to print below the report, one line each."""
     remarks = []
     if report.repeated:
         remarks.append(f"{report.repeated} rows of the input repeat an id that stood there before")

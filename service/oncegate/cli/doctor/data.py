@@ -1,4 +1,6 @@
-"""Checks the folders of an embedded ledger: permissions, free space, owner, and the pair of data and witness."""
+"""Checks an embedded ledger's folders: permissions, free space, owner, and whether data and `witness` belong
+together.
+"""
 
 import os
 import shutil
@@ -29,7 +31,9 @@ def folders_of(settings: Settings, location: str) -> tuple[Path, Path]:
 
 
 def folders(settings: Settings, location: str, answers: bool) -> Iterator[DoctorFinding]:
-    """Checks both folders. `answers`: a gateway answers, so the folder is expected to have an owner."""
+    """Checks the data folder and the witness folder. `answers`: a gateway answers, so the folder is expected to have an
+    owner.
+    """
     data, witness = folders_of(settings, location)
     there = data.is_dir(), witness.is_dir()
     if there[0] != there[1] and any(data.glob("*")) | any(witness.glob("*")):
@@ -133,7 +137,9 @@ def _room(settings: Settings, data: Path) -> Iterator[DoctorFinding]:
 
 
 def _age(data: Path) -> Iterator[DoctorFinding]:
-    """Warns of files with a time in the future: the clock was set back, or the folder is from another machine."""
+    """Warns of files with a time in the future: the clock was set back, or the folder was copied from a different
+    machine.
+    """
     newest = max((path.stat().st_mtime for path in data.glob("*/*/*") if path.is_file()), default=0.0)
     behind_s = newest - SystemClock().wall_ms() / 1000
     if behind_s > 60:

@@ -1,4 +1,4 @@
-"""The findings of `oncegate doctor`, one line each."""
+"""Defines the findings of `oncegate doctor`, one line each."""
 
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -38,10 +38,10 @@ def ok(check: str, what: str) -> DoctorFinding:
 
 
 def warning(check: str, what: str, why: str, do: str) -> DoctorFinding:
-    """Returns a finding that may become a problem."""
+    """Returns a warning: a finding that may become a problem."""
     return DoctorFinding(check, Level.WARNING, what, why, do)
 
 
 def wrong(check: str, what: str, why: str, do: str) -> DoctorFinding:
-    """Returns a finding that must be repaired."""
+    """Returns an error: a finding that must be repaired."""
     return DoctorFinding(check, Level.WRONG, what, why, do)

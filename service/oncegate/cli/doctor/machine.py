@@ -65,7 +65,7 @@ def clock(settings: Settings) -> Iterator[DoctorFinding]:
 
 
 def descriptors(settings: Settings) -> Iterator[DoctorFinding]:
-    """Checks whether the limit of open files allows the configured connections and namespaces."""
+    """Checks whether the open-file limit allows the configured connections and namespaces."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limits = settings.limits
     budget = shared_out(hard, limits.connections, limits.namespaces)
@@ -109,7 +109,7 @@ def ports(settings: Settings, answers: bool) -> Iterator[DoctorFinding]:
 
 
 def _taken(host: str, port: int) -> str | None:
-    """Returns why listening on the port fails; None: it succeeds."""
+    """Returns the reason why listening on a port fails; None if it succeeds."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

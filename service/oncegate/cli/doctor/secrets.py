@@ -1,4 +1,4 @@
-"""Checks the file of keys and the TLS certificates."""
+"""Checks the key file and the TLS certificates."""
 
 import os
 import stat
@@ -21,14 +21,14 @@ SOON = timedelta(days=14)
 
 
 class _Quiet:
-    """An observer that discards events: a problem is a finding."""
+    """An observer that discards events, since problems are reported as findings."""
 
     def event(self, name: str, /, **fields: object) -> None:
         """Discards the event."""
 
 
 def key_file(settings: Settings) -> Iterator[DoctorFinding]:
-    """Checks that the keys are readable, only by their owner, and that one has the role admin."""
+    """Checks that the key file is readable by its owner only, and that at least one key has the role admin."""
     path = settings.process.keys
     if path is None:
         if settings.process.insecure_without_keys and not is_loopback(settings.process.host):
