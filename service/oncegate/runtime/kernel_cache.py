@@ -23,7 +23,7 @@ SAY_EACH_MS = 5_000
 
 
 def has_cache() -> bool:
-    """Returns whether numba finds a writable folder: the folders of all kernels resemble that of this file."""
+    """Returns whether numba finds a writable cache folder; it chooses this file's folder like those of all kernels."""
     probe = compiled(_probe)
     COMPILED.remove(probe)
     return is_kept(probe)
@@ -34,7 +34,8 @@ def _probe() -> None:
 
 
 def keep_kernels(fallback: Path | None) -> bool:
-    """Returns whether machine code is kept: where numba would keep it, else in `fallback`, which is made.
+    """Chooses a cache for machine code: numba's own if writable, else `fallback`, which is created; returns False if
+    none.
 
     What lies in a folder that can only be read (NUMBA_CACHE_DIR, or beside the sources) is copied there, so that
     nothing of it is compiled again. Nothing is raised: without a folder each start compiles.
@@ -57,7 +58,7 @@ def keep_kernels(fallback: Path | None) -> bool:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copies kernels that are missing or older in the target; each index last, since it names the other files."""
+    """Copies kernels that are missing or outdated in the target; index files last, since they name the other files."""
     for index in sorted(source.glob("*.nbi")):
         kept = target / index.name
         if kept.exists() and kept.stat().st_mtime >= index.stat().st_mtime:
@@ -71,7 +72,9 @@ def _copy(source: Path, target: Path) -> None:
 
 @contextmanager
 def saying_what_is_compiled(say: Callable[[str], Any]) -> Iterator[None]:
-    """Reports compiling at the first kernel and then every five seconds; nothing if all kernels are cached."""
+    """Reports compilation at the first kernel and then every five seconds; reports nothing if all kernels are
+    cached.
+    """
     listener = CompileListener(say)
     event.register("numba:compile", listener)
     try:
@@ -82,7 +85,7 @@ def saying_what_is_compiled(say: Callable[[str], Any]) -> Iterator[None]:
 
 
 class CompileListener(event.Listener):  # type: ignore[misc]
-    """Counts the kernels that numba compiles, without the helpers inside of them."""
+    """Counts the kernels that numba compiles, excluding helpers that they contain."""
 
     def __init__(self, say: Callable[[str], Any]) -> None:
         self._say, self._clock, self._compiled = say, SystemClock(), 0

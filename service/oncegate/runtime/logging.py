@@ -22,18 +22,20 @@ _TRACEBACKS = structlog.processors.ExceptionRenderer(structlog.tracebacks.Except
 
 
 class Lossy:
-    """Writes to a stream, and loses what it cannot take: a full disk below the log ends no start and no shutdown."""
+    """Writes to a stream and drops text that cannot be written, so that a full log disk prevents no start or
+    shutdown.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> None:
-        """Writes the text, or loses it."""
+        """Writes the text; drops it on an error."""
         with contextlib.suppress(OSError):
             self._stream.write(text)
 
     def flush(self) -> None:
-        """Flushes the stream, if it can be."""
+        """Flushes the stream; ignores errors."""
         with contextlib.suppress(OSError):
             self._stream.flush()
 
@@ -41,7 +43,7 @@ class Lossy:
 def _message_only(
     _: structlog.typing.WrappedLogger, __: str, event: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
-    """Replaces the name and the fields of an event by its message, if it has one."""
+    """Replaces an event's name and fields with its message, if it has one."""
     if "message" not in event:
         return event
     kept = {key: event[key] for key in ("timestamp", "level", "exc_info") if key in event}
@@ -49,12 +51,12 @@ def _message_only(
 
 
 def instance() -> str:
-    """Returns the name of this process in log lines: HOST/PID, in a container the pod's name and 1."""
+    """Returns this process's name in log lines: HOST/PID (in a container, the pod's name and 1)."""
     return f"{socket.gethostname()}/{os.getpid()}"
 
 
 def open_log(form: LogFormat, stream: TextIO | None = None) -> structlog.typing.FilteringBoundLogger:
-    """Returns a logger that writes one line per event, and a traceback of a bug; nothing global is configured.
+    """Returns a logger that writes one line per event, with a traceback for bugs; configures nothing globally.
 
     A line that cannot be written is lost. Each line of JSON has `instance` and `version`.
 
@@ -118,14 +120,17 @@ LEVELS = {
 
 
 class LogObserver:
-    """`ports.Observer` over structlog. Never raises: a line that cannot be written is lost, the request is not."""
+    """Implements `ports.Observer` with structlog. Never raises: a line that cannot be written is lost, the request is
+    not.
+    """
 
     def __init__(self, log: structlog.typing.FilteringBoundLogger) -> None:
         self._log = log
 
     def event(self, name: str, /, **fields: object) -> None:
-        """Logs an event with its fields, at the level that its name has, and with the ids of the trace that it happened
-        in, if that is recorded; never raises."""
+        """Logs an event with its fields, at the level of its name, with the ids of the current trace if it is recorded;
+        never raises.
+        """
         with contextlib.suppress(Exception):
             shown = {key: _shown(value) for key, value in fields.items()}
             if (span := current_span()) is not None:
@@ -137,7 +142,7 @@ class LogObserver:
 
 
 class LibraryLog(logging.Handler):
-    """Writes records of Python's `logging`, which libraries use, as events named `library`: one form for all lines.
+    """Logs the `logging` records of libraries as events named `library`, so that all lines have the same format.
 
     aiokafka's are left out: it logs each failed attempt, and the ledger raises or logs what matters.
     """

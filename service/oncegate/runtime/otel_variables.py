@@ -1,4 +1,4 @@
-"""Reads whether OpenTelemetry's environment variables ask for traces; knows no library of theirs.
+"""Reads the trace settings from OpenTelemetry's environment variables, without importing its libraries.
 
 Their specification makes `otlp` the default exporter of a program that was given an SDK. A gateway is not given one on
 purpose, so here one of the variables below must be set: without them nothing of OpenTelemetry is imported.
@@ -15,14 +15,14 @@ _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL
 
 @dataclass(frozen=True)
 class WantedTraces:
-    """The destinations of traces: `exporters` are of EXPORTERS without none, `protocol` is one of PROTOCOLS."""
+    """The destinations of traces: `exporters` (from EXPORTERS, without `none`) and `protocol` (from PROTOCOLS)."""
 
     exporters: tuple[str, ...]
     protocol: str
 
 
 def wanted_traces(environ: Mapping[str, str]) -> WantedTraces | None:
-    """Returns the destinations of traces; None: traces are off. Raises ValueError for an unknown value.
+    """Returns the destinations of traces; None if tracing is off. Raises ValueError for an unknown value.
 
     Sampling, headers, batches and names are read by the SDK itself, from the other variables of the specification.
     """

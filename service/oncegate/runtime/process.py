@@ -1,4 +1,4 @@
-"""Sets up the serving process: file descriptors, turns of threads, memory, and an end within a bounded time.
+"""Sets up the serving process: file descriptors, thread switching, memory, and a bounded shutdown time.
 
 The limit of descriptors is raised as far as the system allows and shared out before anything is opened. Requests beyond
 a share are refused by name, so that no append, opening or probe ever meets the limit itself.
@@ -29,7 +29,7 @@ _SHARE = 8
 
 @dataclass(frozen=True)
 class Budget:
-    """Maximum numbers of each. `backlog`: connections that are not accepted yet."""
+    """The maximum numbers of connections and namespaces. `backlog`: connections that are not accepted yet."""
 
     connections: int
     namespaces: int
@@ -37,14 +37,14 @@ class Budget:
 
 
 def raise_limit() -> int:
-    """Raises the limit of open files to the hard limit of the process, and returns it."""
+    """Raises the process's open-file limit to its hard limit, and returns it."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard
 
 
 def shared_out(limit: int, connections: int, namespaces: int, kept: int = 0) -> Budget:
-    """Divides the limit: as many connections and namespaces as requested, or as many as fit.
+    """Divides the open-file limit between connections and namespaces: as many as requested, or as many as fit.
 
     `kept`: descriptors that are reserved for neither.
     """
@@ -56,7 +56,7 @@ def shared_out(limit: int, connections: int, namespaces: int, kept: int = 0) -> 
 
 
 def needed(namespaces: int, kept: int = 0) -> int:
-    """Returns the lowest limit that fits these namespaces, and as many descriptors for connections."""
+    """Returns the lowest open-file limit that fits the namespaces and as many descriptors for connections."""
     return -(-(2 * namespaces * PER_NAMESPACE + AT_REST + kept) * _SHARE // (_SHARE - 2))
 
 
@@ -66,7 +66,7 @@ SWITCH_INTERVAL_S = 0.001
 
 
 def share_often() -> None:
-    """Lets waiting threads have the interpreter after a millisecond, so that no request stalls the loop."""
+    """Sets the interpreter's switch interval to a millisecond, so that no request stalls the event loop."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
 
 
@@ -91,7 +91,7 @@ def keep_freed_memory() -> None:
 
 
 def collect_seldom() -> None:
-    """Collects garbage less often than after each request."""
+    """Runs the garbage collector less often than after each request."""
     gc.set_threshold(*_THRESHOLDS)
 
 
@@ -105,7 +105,7 @@ EXIT_STATUS = 1
 
 
 def end_within(shutdown_ms: int, log: Callable[[str], object]) -> None:
-    """Ends this process, with a log line and status 1, unless it has ended by itself `shutdown_ms` from now.
+    """Kills the process, with a log line and status 1, unless it exits within `shutdown_ms`.
 
     From a thread of its own, for the event loop may be what hangs.
     """

@@ -1,4 +1,4 @@
-"""OpenTelemetry's SDK as `ports.Tracer`, set up by its own environment variables (the extra oncegate[otel]).
+"""Implements `ports.Tracer` with OpenTelemetry's SDK, configured by its environment variables (extra oncegate[otel]).
 
 Imported only when these variables ask for traces. The provider is this program's own and never the global one:
 libraries that record what they serve (FastAPI does, with the query and the ids in it) find none and record nothing.
@@ -41,27 +41,27 @@ SENT, FAILED, QUEUE_FULL = SPAN_OUTCOMES
 
 
 class SpanCounts:
-    """Counts the spans of all exporters, by `SPAN_OUTCOMES`; from any thread."""
+    """Counts the spans of all exporters by outcome (`SPAN_OUTCOMES`); thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.outcomes = dict.fromkeys(SPAN_OUTCOMES, 0)
 
     def add(self, outcome: str, count: int) -> None:
-        """Adds to the number of spans with this outcome."""
+        """Adds `count` to the number of spans with an outcome."""
         with self._lock:
             self.outcomes[outcome] += count
 
 
 class CountedExporter(SpanExporter):
-    """Exports through another exporter, and counts the outcomes."""
+    """Wraps an exporter and counts the outcomes of its exports."""
 
     def __init__(self, exporter: SpanExporter, counts: SpanCounts) -> None:
         self._exporter, self._counts = exporter, counts
         self.taken = 0
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Exports spans; raises the errors of the exporter."""
+        """Exports spans and counts the outcome; raises the exporter's errors."""
         self.taken += len(spans)
         ended = SpanExportResult.FAILURE
         try:
@@ -71,16 +71,16 @@ class CountedExporter(SpanExporter):
         return ended
 
     def shutdown(self) -> None:
-        """Ends the other one."""
+        """Shuts down the wrapped exporter."""
         self._exporter.shutdown()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Has the other one send what it holds."""
+        """Flushes the wrapped exporter."""
         return self._exporter.force_flush(timeout_millis)
 
 
 class CountedBatches(BatchSpanProcessor):
-    """Sends spans in batches, and counts those that its queue had no room for.
+    """Sends spans in batches, and counts the spans dropped because the queue was full.
 
     The queue's length is the library's own; it is what came less what the exporter took and what was lost. So spans of
     a batch that was just taken out, and not handed over yet, count as queued.
@@ -93,7 +93,7 @@ class CountedBatches(BatchSpanProcessor):
         super().__init__(self._counted, max_queue_size=self._most)
 
     def on_end(self, span: ReadableSpan) -> None:
-        """Queues a span that was sampled."""
+        """Queues a span if it is sampled."""
         if span.context is not None and span.context.trace_flags.sampled:
             with self._ending:
                 self._came += 1
@@ -117,7 +117,7 @@ FLUSH_MS = 3_000
 
 
 class Recording:
-    """Implements `ports.Span` over one of the SDK's."""
+    """Implements `ports.Span` with a span of the SDK."""
 
     __slots__ = ("_span", "_tracer")
 
@@ -126,27 +126,27 @@ class Recording:
 
     @property
     def ids(self) -> tuple[str, str]:
-        """Returns its trace's id and its own, in hexadecimal digits."""
+        """Returns the trace id and the span id in hexadecimal digits."""
         context = self._span.get_span_context()
         return f"{context.trace_id:032x}", f"{context.span_id:016x}"
 
     @contextmanager
     def child(self, name: str, attributes: Attributes) -> Iterator["Recording"]:
-        """Records a part of this part while the block runs."""
+        """Records a child span while the block runs."""
         kind = SpanKind.PRODUCER if "messaging.system" in attributes else SpanKind.INTERNAL
         above = set_span_in_context(self._span)
         with _ended(self._tracer.start_span(name, above, kind, attributes)) as span:
             yield Recording(span, self._tracer)
 
     def link(self, other: TraceSpan) -> None:
-        """Links another span to this one."""
+        """Adds a link to a different span."""
         if self._span.is_recording():
             trace_id, span_id = other.ids
             sampled = TraceFlags(TraceFlags.SAMPLED)
             self._span.add_link(SpanContext(int(trace_id, 16), int(span_id, 16), is_remote=False, trace_flags=sampled))
 
     def note(self, attributes: Attributes, name: str | None = None) -> None:
-        """Adds attributes, and gives it another name."""
+        """Adds attributes, and renames the span if `name` is given."""
         if not self._span.is_recording():
             return
         self._span.set_attributes(attributes)
@@ -157,8 +157,9 @@ class Recording:
 
 
 class OtelTracer:
-    """Implements `ports.Tracer`; the propagators of OTEL_PROPAGATORS, by default trace context, read what a caller
-    brings."""
+    """Implements `ports.Tracer`; reads callers' trace headers with the propagators of OTEL_PROPAGATORS (default:
+    tracecontext).
+    """
 
     def __init__(self, provider: TracerProvider, counts: SpanCounts) -> None:
         self._counts = counts
@@ -168,20 +169,20 @@ class OtelTracer:
 
     @property
     def outcomes(self) -> Mapping[str, int]:
-        """Counts what became of the spans of all exporters."""
+        """Returns the number of spans by outcome, over all exporters."""
         return self._counts.outcomes
 
     @contextmanager
     def request(
         self, name: str, headers: Iterable[tuple[str | bytes, str | bytes]], attributes: Attributes
     ) -> Iterator[Recording | None]:
-        """Records a request below its caller's span; None: it is not sampled."""
+        """Records a request as a child of its caller's span; yields None if it is not sampled."""
         above = self._propagator.extract(self._carrier(headers))
         with _ended(self._tracer.start_span(name, above, SpanKind.SERVER, attributes)) as span:
             yield Recording(span, self._tracer) if span.is_recording() else None
 
     def _carrier(self, headers: Iterable[tuple[str | bytes, str | bytes]]) -> Mapping[str, str]:
-        """Returns the headers for the propagators, without those that occur twice."""
+        """Returns the headers that the propagators read, without those that occur twice."""
         carrier: dict[str, str] = {}
         twice = set()
         for name, value in headers:
@@ -213,7 +214,7 @@ def _ended(span: Any) -> Iterator[Any]:
 
 
 class TraceLibraryLog(logging.Handler):
-    """Turns log records of OpenTelemetry's libraries into events, one a minute of each kind."""
+    """Reports log records of OpenTelemetry's libraries as events, at most one per kind and minute."""
 
     def __init__(self, observer: Observer, clock: Clock) -> None:
         super().__init__(logging.WARNING)
@@ -230,7 +231,7 @@ class TraceLibraryLog(logging.Handler):
 
 @asynccontextmanager
 async def tracing(made: Sequence[SpanExporter], observer: Observer, clock: Clock) -> AsyncIterator[OtelTracer]:
-    """Records spans and sends them from threads of their own; at the end what is left is sent, for `FLUSH_MS` at most.
+    """Records spans and sends them from background threads; on exit, flushes the rest for at most `FLUSH_MS`.
 
     Spans that find the queue full (OTEL_BSP_MAX_QUEUE_SIZE) are lost, which the event `traces_not_sent` reports;
     how many, the tracer's `outcomes`.
@@ -250,9 +251,9 @@ async def tracing(made: Sequence[SpanExporter], observer: Observer, clock: Clock
 
 
 def exporters(wanted: WantedTraces) -> list[SpanExporter]:
-    """Makes what sends spans, connected to nothing yet.
+    """Creates the span exporters, without connecting them.
 
-    Raises ModuleNotFoundError: it is not installed; ValueError: a variable's value cannot be used.
+    Raises ModuleNotFoundError if the library is not installed, and ValueError if a variable's value is invalid.
     """
     return [ConsoleSpanExporter() if name == "console" else _otlp(wanted.protocol) for name in wanted.exporters]
 
