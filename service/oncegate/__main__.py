@@ -16,21 +16,21 @@ class WithoutPandas(MetaPathFinder):
     """
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Returns None for other modules. Raises ModuleNotFoundError for pandas."""
+        """Blocks the import of pandas; returns None for other modules. Raises ModuleNotFoundError for pandas."""
         if name == "pandas":
             raise ModuleNotFoundError("this program does without pandas", name=name)
         return None
 
 
 def end(number: int, frame: FrameType | None) -> None:
-    """Ends a verb like an error, so that its partial results are removed; the exit status is the shell's for the
+    """Ends a verb on a signal like an error, so that partial results are removed; the exit status is 128 plus the
     signal.
     """
     raise SystemExit(128 + number)
 
 
 def main() -> None:
-    """Runs the command line. Exit status: 0 done, 1 refused, 2 misused, 128 and its number after a signal."""
+    """Runs the command line. Exit status: 0 success, 1 refused, 2 wrong usage, 128 plus the number of a signal."""
     # Also when a terminal is closed; under `nohup` that signal stays ignored. `serve` has handlers of its own.
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:

@@ -1,4 +1,4 @@
-"""Wires everything up: one function opens all parts in order, and they close in the reverse order.
+"""Assembles the program: one function opens all parts in order, and they close in reverse order.
 
 1. The ledgers are locked: a folder in use is refused at once.
 2. The HTTP port opens, so that probes are answered (503) while a long ledger is read.
@@ -79,7 +79,7 @@ class Program:
     health_port: int | None = None
 
     def is_new(self, namespace: str) -> bool:
-        """Returns whether the ledger holds only this process's first opening."""
+        """Returns whether the ledger is new: it contains only the entry of this process's first opening."""
         serving = self.gateway.readiness()[namespace] == "SERVING"
         return serving and self.gateway.namespace(namespace).mark.position == 1
 
@@ -91,7 +91,7 @@ class Program:
 
 @asynccontextmanager
 async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
-    """Opens everything in order; closes it when the context ends.
+    """Opens all parts of the gateway in order; closes them when the context ends.
 
     Raises SettingsError, and the errors of `open_ledgers` and `open_gateway`. Nothing was written.
     """
@@ -146,7 +146,7 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
 async def _duplicates(
     process: ProcessSettings, observer: Observer, limits: Limits
 ) -> AsyncIterator[DuplicateLogs | None]:
-    """Writes a record per duplicate if a setting names a topic for them. Raises BadRequest and NotFound for that
+    """Writes a record for each duplicate to a topic, if the settings name one. Raises BadRequest and NotFound for that
     topic."""
     if process.duplicates_topic is None:
         yield None
@@ -211,7 +211,9 @@ def compile_kernels(say: Callable[[str], Any] = print) -> None:
 
 
 def compile_smaller_part() -> None:
-    """Compiles the kernels of decoding and of ids on disk, which claims need last: two fifths of the time."""
+    """Compiles the kernels for decoding and for ids on disk, which claims need last; takes two fifths of the compile
+    time.
+    """
     _warm_decoding()
     tier.warm_up()
     with suppress(ModuleNotFoundError):  # the extra oncegate[kafka]
@@ -221,7 +223,7 @@ def compile_smaller_part() -> None:
 
 
 def _names(process: ProcessSettings) -> list[str]:
-    """Returns the names, other than loopback's, by which callers may reach the gateway."""
+    """Returns the host names, in addition to loopback's, by which callers may reach the gateway."""
     own = f"[{process.host}]" if ":" in process.host else process.host
     return [own, *process.hosts.split(",")]
 
@@ -234,8 +236,7 @@ def _warm_decoding() -> None:
 
 
 def require_descriptors(namespaces: int, kept: int = 0) -> None:
-    """Raises SettingsError unless the process may open the files of `namespaces` namespaces in addition to `kept`
-    ones."""
+    """Raises SettingsError unless the open-file limit allows `namespaces` namespaces in addition to `kept` files."""
     limit = raise_limit()
     if shared_out(limit, 1, namespaces, kept).namespaces < namespaces:
         raise SettingsError(
@@ -314,7 +315,7 @@ def announce(program: Program, process: ProcessSettings, log: Log) -> None:
 
 
 def remove_port_file(process: ProcessSettings) -> None:
-    """Removes the port file, so that an older process's port is not read as this one's.
+    """Removes the port file, so that a previous process's port is not mistaken for this process's.
 
     Raises SettingsError if the file could not be written later.
     """

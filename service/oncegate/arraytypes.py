@@ -1,4 +1,4 @@
-"""Types of numpy arrays by their elements: `U32` is an array of unsigned 32-bit integers."""
+"""Names the types of numpy arrays by element: `U32` is an array of unsigned 32-bit integers."""
 
 import numpy as np
 from numpy.typing import NDArray

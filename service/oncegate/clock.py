@@ -1,4 +1,5 @@
-"""Reads the clocks. No other file of the service does; ruff and `tests/meta/test_clock.py` hold that.
+"""Reads the operating system's clocks and the event loop's. No other file of the service does; ruff and
+`tests/meta/test_clock.py` hold that.
 
 Code that runs in an event loop reads the clock of that loop, by `now_s` and `sleep_s`. asyncio's timeouts and timers
 run on the same clock, and so do those of aiokafka, redis-py and uvicorn. The loop is therefore where the one clock is
@@ -13,7 +14,7 @@ import time
 
 
 def now_s() -> float:
-    """Returns the seconds of the running loop's clock, since an arbitrary start; it never goes back."""
+    """Returns the running event loop's monotonic clock in seconds since an arbitrary start."""
     return asyncio.get_running_loop().time()
 
 
@@ -22,7 +23,7 @@ sleep_s = asyncio.sleep
 
 
 class SystemClock:
-    """Implements `ports.Clock` over the operating system's clocks."""
+    """Implements `ports.Clock` with the operating system's clocks."""
 
     def monotonic_ms(self) -> int:
         return time.monotonic_ns() // 1_000_000
@@ -34,7 +35,7 @@ class SystemClock:
         await sleep_s(duration_ms / 1000)
 
     def block_ms(self, duration_ms: int) -> None:
-        """Blocks the calling thread: for verbs and threads, which have no loop."""
+        """Blocks the calling thread; meant for verbs and threads without an event loop."""
         time.sleep(duration_ms / 1000)
 
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 def is_guarded(process: ProcessSettings) -> bool:
-    """Returns whether other addresses than loopback may be listened on: there are keys, tokens, or an explicit
-    permission.
+    """Returns whether the gateway may listen on non-loopback addresses: keys, tokens or an explicit permission
+    are set.
     """
     return process.keys is not None or process.jwt_issuer is not None or process.insecure_without_keys
 
@@ -38,7 +38,7 @@ def credentials(process: ProcessSettings) -> str:
 
 
 def access_of(process: ProcessSettings, observer: Observer) -> Access | None:
-    """Returns the access rules from the file of keys and the issuer of tokens; None if there is neither.
+    """Returns the access rules from the key file and the token issuer; None if neither is configured.
 
     Raises SettingsError.
     """
@@ -52,7 +52,9 @@ def access_of(process: ProcessSettings, observer: Observer) -> Access | None:
 
 
 def _tokens_of(process: ProcessSettings, observer: Observer) -> "BearerTokens | None":
-    """Returns the issuer's tokens, if configured. Without `jwt_keys` the issuer's configuration names its keys."""
+    """Returns the verifier of the issuer's tokens, if an issuer is configured. Without `jwt_keys` the issuer's
+    configuration names its keys.
+    """
     named = {name: getattr(process, name) for name in ("jwt_issuer", "jwt_audience", "jwt_keys")}
     if not any(named.values()):
         return None
@@ -101,7 +103,7 @@ def tls_of(process: ProcessSettings, observer: Observer) -> Tls | None:
 
 
 def traced(observer: Observer) -> AbstractAsyncContextManager[Tracer | None]:
-    """Records requests as configured by OpenTelemetry's environment variables; None: nothing is recorded.
+    """Records requests as OpenTelemetry's environment variables configure; yields None if tracing is off.
 
     Raises SettingsError if a variable has an unusable value or the extra is missing.
     """
@@ -119,7 +121,7 @@ def traced(observer: Observer) -> AbstractAsyncContextManager[Tracer | None]:
 
 
 def is_loopback(host: str) -> bool:
-    """Returns whether an address belongs only to this machine."""
+    """Returns whether an address is reachable only from this machine."""
     address = _address(host)
     return address is not None and address.is_loopback
 

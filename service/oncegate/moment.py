@@ -1,4 +1,4 @@
-"""Copies the content of a dictionary at one moment, a little at a time, while the dictionary changes."""
+"""Copies a dictionary as of one moment incrementally, while the dictionary changes."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, TypeVar
@@ -9,7 +9,7 @@ C = TypeVar("C")
 
 
 class MomentCopy(Generic[K, V, C]):
-    """Iterates over copies of the values that a dictionary has at construction, in no order.
+    """Iterates, in no particular order, over copies of a dictionary's values as of the iterator's construction.
 
     Call `changing` before mutating a value in place. Replacing a value or adding a key needs no call. One thread at a
     time. copy: makes the yielded object from a key and its value.
@@ -22,7 +22,7 @@ class MomentCopy(Generic[K, V, C]):
         self._copied: list[C] = []
 
     def changing(self, key: K) -> None:
-        """Copies the value of this key now, if it belongs to the moment and is not copied yet."""
+        """Copies a key's value before a change, if the key existed at construction and is not copied yet."""
         if key in self._left:
             self._copied.append(self._copy(key, self._left.pop(key)))
 

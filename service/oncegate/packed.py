@@ -1,4 +1,4 @@
-"""A list of small records packed as bytes: no Python object per record, and copying it copies only a list of blocks."""
+"""Implements a list of small records packed as bytes, without a Python object per record; a copy shares the blocks."""
 
 import struct
 from bisect import bisect_right
@@ -23,7 +23,7 @@ class PackedList:
     __slots__ = ("_full", "_layout", "_size_bytes", "_start", "_tail")
 
     def __init__(self, layout: str, data: bytes = b"") -> None:
-        """Makes a list of the records in `data`. layout: a `struct` format. Raises ValueError if they are not whole
+        """Creates a list of the records in `data`. layout: a `struct` format. Raises ValueError if they are not whole
         records.
         """
         self._layout = layout
@@ -103,7 +103,7 @@ class PackedList:
         return whole * BLOCK_RECORDS + first + within - self._start
 
     def frozen(self) -> list[bytes]:
-        """Returns all present records, in blocks."""
+        """Returns all current records, in blocks."""
         blocks = [*self._full, bytes(self._tail)]
         blocks[0] = blocks[0][self._start * self._size_bytes :]
         return blocks

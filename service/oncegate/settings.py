@@ -1,4 +1,4 @@
-"""Settings in two frozen halves: flags > environment (`ONCEGATE_*`) > file (`oncegate.toml`) > default.
+"""Defines the settings in two frozen halves; precedence: flags, environment (`ONCEGATE_*`), `oncegate.toml`, default.
 
 An unknown name is rejected in each of these sources.
 
@@ -38,7 +38,7 @@ _FILE_ARGUMENT = "settings_file"
 
 
 class _Half(BaseSettings):
-    """Reads flags, environment and file; ignores names of the other half."""
+    """Reads one half of the settings from flags, environment and file; ignores the names of the other half."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
 
@@ -60,7 +60,7 @@ S = TypeVar("S", bound=_Half)
 
 
 def _with_limits(half: str) -> Callable[[type[S]], type[S]]:
-    """Adds the limits of one half to a class of settings, after its own fields."""
+    """Adds the limits of one half to a settings class, after its own fields."""
 
     def extended(own: type[S]) -> type[S]:
         mine = [limit for limit in fields(Limits) if limit.metadata.get("half", "process") == half]
@@ -183,7 +183,7 @@ class Settings:
 
 
 def load(file: Path | None = None, **flags: Any) -> Settings:
-    """Reads settings from flags (None: not given), environment and file.
+    """Reads the settings from flags (None if not given), environment and file.
 
     `file` must exist if it is given; otherwise `oncegate.toml` in the working folder is read if it exists. Raises
     SettingsError, which names the first invalid setting. That includes an unknown variable ONCEGATE_*, unless clients
@@ -204,7 +204,7 @@ def load(file: Path | None = None, **flags: Any) -> Settings:
 
 
 def _first_of(error: ValidationError) -> str:
-    """Returns the first error and its setting; our own checks name the settings in their text."""
+    """Returns the first error with its setting's name, which our own checks already include in the message."""
     first = error.errors()[0]
     name, ours = ".".join(str(part) for part in first["loc"]), first.get("ctx", {}).get("error")
     reason = first["msg"] if ours is None else str(ours)

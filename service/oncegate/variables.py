@@ -1,4 +1,4 @@
-"""Finds environment variables ONCEGATE_* that are not settings."""
+"""Finds environment variables named ONCEGATE_* that are not settings."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -46,7 +46,9 @@ def _is_link(variable: str, value: str) -> bool:
 
 
 def no_setting(where: str, name: str, settings: Collection[str], prefix: str = "") -> str:
-    """Says that a name is no setting, and which one is like it; with a prefix both in capitals behind it."""
+    """Returns the error for an unknown setting, with the most similar name; with a prefix, formats both as
+    variables.
+    """
     near = get_close_matches(name, settings, 1)
     shown, *instead = [prefix + candidate.upper() if prefix else candidate for candidate in (name, *near)]
     advice = f"the nearest is {instead[0]}" if instead else "`oncegate config` lists them"
