@@ -174,7 +174,9 @@ def config(as_json: AsJsonOption = False, **flags: Any) -> None:
 
 
 def _shown(origin: "SettingOrigin") -> "SettingOrigin":
-    """Returns the setting without a password in the ledger's URL, which `serve` refuses."""
+    """Returns a setting's value for display: removes a password from the ledger's URL, although `serve` rejects it
+    there.
+    """
     from oncegate.ledgers.url_options import without_passwords
 
     return replace(origin, value=without_passwords(str(origin.value))) if origin.name == "ledger" else origin

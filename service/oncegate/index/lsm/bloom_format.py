@@ -31,7 +31,7 @@ def packed(kind: str, head: Mapping[str, Any], bits: bytes | memoryview) -> Iter
 
 
 def unpacked(data: bytes | memoryview) -> tuple[str, dict[str, Any], memoryview] | None:
-    """Returns kind, head and bits; None if damaged, or of another version."""
+    """Returns kind, head and bits; None if the bytes are damaged or have a different version."""
     view = memoryview(data)
     end = len(view) - _CRC.size
     if end < _HEAD.size or _CRC.unpack(view[end:])[0] != zlib.crc32(view[:end]):

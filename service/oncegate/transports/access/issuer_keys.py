@@ -86,7 +86,7 @@ class IssuerKeys:
         return self._reading is not None and self._reading.is_alive() and not is_late
 
     def look(self) -> None:
-        """Reloads a changed file, or starts another read of the URL, when it is due."""
+        """Reloads the key file if it changed, or starts the next read of the URL, when due."""
         now_ms = self._clock.monotonic_ms()
         if now_ms < self._look_at_ms:
             return

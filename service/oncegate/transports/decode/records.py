@@ -158,7 +158,7 @@ def _pieces(fetched: Fetched, at: int, end: int, ranges_max: int) -> Iterator[Ba
 
 
 def as_arrow(found: Window) -> bytes:
-    """Writes the rows as one Arrow IPC stream, in as few batches as possible: each batch has a header of its own."""
+    """Writes the rows as one Arrow IPC stream, in as few batches as possible, since each batch has its own header."""
     table = pa.Table.from_batches(found.batches, found.schema).combine_chunks()
     return stream(found.schema, table.to_batches())
 

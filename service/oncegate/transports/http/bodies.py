@@ -56,7 +56,7 @@ class Wire(Protocol):
 
     @property
     def fill(self) -> Fill | None:
-        """Returns the function that receives a large body into memory; None: not supported."""
+        """Returns the function that receives a large body into memory; None if this is not supported."""
 
     @property
     def receive(self) -> Callable[[], Awaitable[Any]]:

@@ -195,7 +195,7 @@ class Call:
         return Deadline(self.gateway.clock, self.number("Oncegate-Timeout-Ms"))
 
     def read_deadline(self) -> Deadline | None:
-        """Returns the deadline of a read; None: it has none, or the gateway is not open yet. Raises BadRequest."""
+        """Returns the deadline of a read; None if it has none or the gateway is not open yet. Raises BadRequest."""
         wait_ms = self.number("Oncegate-Timeout-Ms")
         return None if wait_ms is None or self.state.gateway is None else Deadline(self.gateway.clock, wait_ms)
 
@@ -276,7 +276,9 @@ class Call:
 
     @property
     def batch_scope(self) -> Scope | None:
-        """Returns the batch to which the ids of a packed or Arrow body belong; None: no batch. Raises BadRequest."""
+        """Returns the batch to which the ids of a packed or Arrow body belong; None if there is no batch. Raises
+        BadRequest.
+        """
         if not self.headers.keys() & _SCOPE:
             return None
         driver = self.headers.get("oncegate-driver")

@@ -26,7 +26,7 @@ def as_texts(body: bytes, kind: type) -> bytes:
 
 
 def of_columns(schema: Any) -> _Change:
-    """Returns the conversion of a row (a dict) of this Arrow schema; None: it has no 64-bit number."""
+    """Returns a function that converts a row (a dict) of the Arrow schema; None if the schema has no 64-bit numbers."""
     return _of_members({field.name: _of_type(field.type) for field in schema})
 
 

@@ -148,7 +148,9 @@ class Protocol(HttpToolsProtocol):
         fields[:] = [(name, authority if name == b"host" else value) for name, value in fields]
 
     def _exchange(self) -> fast_path.Exchange | None:
-        """Returns the exchange of a plain request for a known route; None: the application handles the request."""
+        """Returns the exchange of a plain request for a known route; None if the application must handle the
+        request.
+        """
         parser, url = self.parser, self.url
         if not self._is_ours or self.expect_100_continue or parser.should_upgrade() or b"#" in url:
             return None

@@ -52,7 +52,7 @@ class Shedding:
         return gateway is not None and gateway.admission.early_checks > 0
 
     def refusal(self, data: bytes) -> bytes | None:
-        """Returns the refusal of a connection that sent these bytes; None: set up the connection.
+        """Returns the refusal for a connection that sent these bytes; None if the connection should be set up.
 
         Only complete requests are refused. The connection is closed after the refusal, and a client that is still
         sending would be reset before it reads the response.
