@@ -290,8 +290,9 @@ class LaneTransaction:
         return self._written.count
 
     def close(self) -> None:
-        """Discards the producer, and aborts the transaction unless a commit was tried; the lane's next start ends that
-        one.
+        """Discards the producer, and aborts the transaction unless a commit was attempted.
+
+        After an attempted commit, the lane's next start ends the transaction.
         """
         if self._producer is not None:
             self._producer.purge()

@@ -1,5 +1,4 @@
-"""Payloads that accompany ids: the gateway keeps 32 bits of each and answers CONFLICT when a written id has another
-one.
+"""Payloads that accompany ids: the gateway keeps 32 bits of each and answers CONFLICT when they differ.
 
 Two records under one id are a bug of their source: one is written, and the other would be lost silently.
 """

@@ -59,8 +59,9 @@ class Spilling:
         return number
 
     def _sent(self, number: int) -> Written | None:
-        """Sends entries up to this one, for at most a call's timeout; returns its result, or None
-        while it still waits.
+        """Sends entries up to the given one, for at most a call's timeout.
+
+        Returns that entry's result; None if the entry still waits.
         """
         now_ms = self._gateway.clock.monotonic_ms
         ends_ms = now_ms() + self._gateway.calls.tries.timeout_ms
