@@ -48,7 +48,7 @@ class CheckpointLocation:
 
     @property
     def is_local(self) -> bool:
-        """True for a folder of this machine."""
+        """True for a local folder."""
         return self.scheme in {"", "file"} and self.authority in {"", "localhost"}
 
     def __str__(self) -> str:
@@ -59,7 +59,7 @@ class CheckpointLocation:
 
 
 def local_folder(location: str | None) -> Path | None:
-    """Returns the checkpoint as a folder of this machine; None if it is elsewhere."""
+    """Returns the checkpoint as a local folder; None if it is elsewhere."""
     parsed = CheckpointLocation.of(location) if location is not None else None
     return Path(parsed.path) if parsed is not None and parsed.is_local else None
 

@@ -109,7 +109,7 @@ class StagedWriter:
                 return TaskStaged(name, task.batch, by_query, task.run, token, *count, read, *notes, source)
 
     def _owner(self, task: Task) -> str:
-        """Returns the owner of stages: a later run of a query replaces an earlier one's; batch jobs may run
+        """Returns the name of the stages' owner: a later run of a query replaces an earlier one's; batch jobs may run
         concurrently.
         """
         return f"run:{task.run}" if task.run else f"job:{self.owner}"
