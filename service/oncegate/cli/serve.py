@@ -174,9 +174,7 @@ def config(as_json: AsJsonOption = False, **flags: Any) -> None:
 
 
 def _shown(origin: "SettingOrigin") -> "SettingOrigin":
-    """Returns a setting's value for display: removes a password from the ledger's URL, although `serve` rejects it
-    there.
-    """
+    """Returns a setting for display, without the password in a ledger's URL, which `serve` rejects."""
     from oncegate.ledgers.url_options import without_passwords
 
     return replace(origin, value=without_passwords(str(origin.value))) if origin.name == "ledger" else origin

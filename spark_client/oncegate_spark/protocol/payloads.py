@@ -1,4 +1,5 @@
-"""Payloads that accompany ids: the gateway keeps 32 bits of each and answers CONFLICT when they differ.
+"""Payloads that accompany ids: the gateway keeps 32 bits of each and answers CONFLICT when a
+written id comes again with a different payload.
 
 Two records under one id are a bug of their source: one is written, and the other would be lost silently.
 """

@@ -114,7 +114,7 @@ def _decision(
 
 
 def _is_gap(producer: ProducerState, sequences: U64, prev: int | None) -> bool:
-    """Returns whether the claim skips sequences although the producer forbids gaps."""
+    """Returns whether the claim skips sequences that the producer's `gaps` setting does not allow to skip."""
     look, claimed_to = GAP[Gaps(producer.gaps), prev is not None].effect, producer.claimed_to
     if prev is not None and look in (Look.PREV, Look.PREV_AND_EACH) and (claimed_to is None or prev > claimed_to):
         return True
