@@ -86,7 +86,9 @@ def _due(rate: float, end: "Synchronized[float]") -> Iterator[float]:
 
 def _is_granted(connection: HTTPConnection) -> bool:
     body = json.dumps({"token": uuid4().hex, "call": 0, "ids": [uuid4().hex]})
-    connection.request("POST", "/v1/namespaces/default/ids:claim", body, {"Content-Type": "application/json"})
+    # Without a deadline the gateway would refuse claims in an overload that these wait for.
+    headers = {"Content-Type": "application/json", "Oncegate-Timeout-Ms": f"{1000 * PATIENCE_S:.0f}"}
+    connection.request("POST", "/v1/namespaces/default/ids:claim", body, headers)
     answer = connection.getresponse()
     said = answer.read()
     return answer.status == 200 and b"GRANTED" in said
