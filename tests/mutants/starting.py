@@ -14,6 +14,7 @@ _MOVED = "tests/faults/server/test_deleted_folder.py"
 _READING = "tests/faults/ledger/test_verified_ranges.py"
 _SETTINGS = "tests/settings/test_settings.py"
 _SETTING_UP = "tests/meta/test_setup.py"
+_DROPPED = "tests/index/table/test_segments.py::test_address_space_of_a_dropped_index_is_free_for_the_next_one"
 
 STARTING: tuple[Mutant, ...] = (
     one(
@@ -302,5 +303,17 @@ STARTING: tuple[Mutant, ...] = (
         "oncegate.transports.http.server.protocol::Protocol.connection_made",
         replace("beyond <= 0", "beyond <= 1 << 30"),
         f"{_DESCRIPTORS}::test_connections_beyond_the_descriptors_are_refused_and_nothing_else_suffers",
+    ),
+    one(
+        "a dropped index keeps its address space",
+        "oncegate.index.table.arrays::reserve",
+        delete("gc.collect()"),
+        _DROPPED,
+    ),
+    one(
+        "an index is half as large after a collection",
+        "oncegate.index.table.arrays::reserve",
+        replace("range(13)", "range(1, 13)"),
+        _DROPPED,
     ),
 )
