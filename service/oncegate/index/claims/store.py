@@ -119,7 +119,7 @@ class ClaimStore:
         self.rules = {verb: _rules(table) for verb, table in tables(expiry).items()}
 
     def topic_number(self, name: str) -> int:
-        """Returns the number that stands for a topic's name in rows; a new name gets the next number."""
+        """Returns the number that represents a topic's name in rows; a new name gets the next number."""
         if name not in self.topics:
             self.topics.append(name)
         return self.topics.index(name)

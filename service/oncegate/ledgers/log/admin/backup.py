@@ -34,7 +34,7 @@ LOST_FOUND = "lost+found"
 
 @dataclass(frozen=True)
 class Copied:
-    """One copied ledger of a backup: its id, and the end of the copy."""
+    """A ledger copied by a backup: its id, and the end of the copy."""
 
     namespace: str
     ledger: bytes

@@ -61,7 +61,7 @@ class OpenStreams:
 
     @property
     def too_many(self) -> bool:
-        """True if so many descriptors are open that ledgers should close a stream."""
+        """True if ledgers should close a stream because too many descriptors are open."""
         return self._open > self._most
 
 

@@ -232,7 +232,7 @@ def _refusal(kinds: Sequence[Error]) -> Json:
 
 
 def _security(right: Right) -> Json:
-    """Returns the security requirement of a gateway with keys; `{}` stands for a gateway without keys."""
+    """Returns the security requirement of a gateway with keys; `{}` means that a gateway without keys requires none."""
     if right.public:
         return {"security": []}
     return {"security": [{KEY_SCHEME: []}, {}], ROLES: sorted(role.value for role in right.roles)}
