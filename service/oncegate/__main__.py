@@ -1,5 +1,6 @@
 """Entry point of `oncegate` and `python -m oncegate`."""
 
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -36,10 +37,22 @@ def main() -> None:
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, end)
     sys.meta_path.insert(0, WithoutPandas())
+    for name in ("stdout", "stderr"):
+        # Python has no stream for a descriptor that the caller closed (`>&-`).
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 -- open until the process ends
     try:
-        app(prog_name="oncegate")
+        try:
+            app(prog_name="oncegate")
+        finally:
+            # Python buffers what it writes to a pipe or a file, so most write errors occur here.
+            sys.stdout.flush()
     except OSError as error:
-        # Verbs report their own errors; --install-completion writes into the home folder.
+        # Verbs report their own errors; --install-completion writes into the home folder. The interpreter flushes
+        # stdout again at exit, and would report a write error a second time.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            sys.exit(128 + signal.SIGPIPE)
         sys.exit(f"oncegate: {error.filename or 'the system'}: {error.strerror or error}")
 
 

@@ -188,14 +188,41 @@ def test_a_verb_without_a_ledger_reports_that_in_one_line_without_a_traceback(wo
     assert "nowhere" in output
 
 
-def test_an_output_that_is_read_no_further_ends_a_verb_without_a_word() -> None:
+# Python buffers what a verb writes to a pipe or a file, unless this variable is set.
+WRITTEN = [(("config", "--json"), {"PYTHONUNBUFFERED": "1"}), (("config", "--json"), {}), (("--version",), {})]
+
+
+@pytest.mark.parametrize(("words", "buffering"), WRITTEN, ids=["unbuffered", "buffered", "short"])
+def test_an_output_that_is_read_no_further_ends_a_verb_without_a_word(
+    words: tuple[str, ...], buffering: dict[str, str]
+) -> None:
     """`oncegate ledger dump --json | head -1` closes the output early."""
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, "-m", "oncegate", "config", "--json"]
-    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
-    os.close(writing)
+    done = written_to(writing, words, buffering)
     assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
+
+
+@pytest.mark.parametrize(("words", "buffering"), WRITTEN, ids=["unbuffered", "buffered", "short"])
+def test_an_output_on_a_full_disk_ends_a_verb_with_one_line(words: tuple[str, ...], buffering: dict[str, str]) -> None:
+    done = written_to(os.open("/dev/full", os.O_WRONLY), words, buffering)
+    assert (done.returncode, done.stderr) == (1, "oncegate: the system: No space left on device\n")
+
+
+def test_a_verb_without_an_output_succeeds_in_silence() -> None:
+    command = ["sh", "-c", 'exec "$0" -m oncegate config --json >&-', sys.executable]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def written_to(output: int, words: tuple[str, ...], buffering: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+    """Runs the command line with its output in this descriptor, which is closed."""
+    command = [sys.executable, "-m", "oncegate", *words]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"} | buffering
+    try:
+        return subprocess.run(command, stdout=output, stderr=subprocess.PIPE, text=True, check=False, env=environment)
+    finally:
+        os.close(output)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,25 @@ VERBS = (
         "tests/cli/test_start.py::test_the_version_is_shown_without_the_module_of_any_verb",
     ),
     one(
+        "output is written after the verb's errors were handled",
+        "oncegate.__main__::main",
+        delete("sys.stdout.flush()"),
+        "tests/cli/test_verbs.py::test_an_output_that_is_read_no_further_ends_a_verb_without_a_word",
+        "tests/cli/test_verbs.py::test_an_output_on_a_full_disk_ends_a_verb_with_one_line",
+    ),
+    one(
+        "a write error is reported again at exit",
+        "oncegate.__main__::main",
+        delete("os.dup2(...)"),
+        "tests/cli/test_verbs.py::test_an_output_on_a_full_disk_ends_a_verb_with_one_line",
+    ),
+    one(
+        "a closed output is a bug of the verb",
+        "oncegate.__main__::main",
+        delete("setattr(...)"),
+        "tests/cli/test_verbs.py::test_a_verb_without_an_output_succeeds_in_silence",
+    ),
+    one(
         "the module of refusals imports the ledgers",
         "oncegate.cli.refusals",
         insert("from oncegate.ledgers.log.data_dir import Refused", before="T = ..."),

@@ -1,6 +1,5 @@
 """Reports the failure of a verb: one line on stderr, exit status 1."""
 
-import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -32,9 +31,7 @@ def refusing() -> Iterator[None]:
     except SettingsError as error:
         _refuse(str(error))
     except BrokenPipeError as error:
-        # The reader has closed the pipe, as `head` does. Without this the interpreter would flush stdout at exit and
-        # report the error again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader has closed the pipe, as `head` does.
         raise typer.Exit(128 + signal.SIGPIPE) from error
     except OSError as error:
         _refuse(f"{error.filename or 'the system'}: {error.strerror or error}")
